@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A machine: read from its file, checked, with what follows from its data."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import MachineError, UsageError
+from .schema import Checker
+
+MACHINES = Path(__file__).resolve().parent.parent / "machines"
+
+#: The guest kernels are built for so many (NR_CPUS in kernel.config).
+MAX_CPUS = 64
+
+
+@dataclass(frozen=True)
+class IdleState:
+    """One state that MWAIT enters."""
+
+    name: str
+    hints: tuple[int, ...]
+    exit_us: float
+    entry_us: float
+    residency_us: float
+    residency_msr: int
+    power_mw: float
+    active: bool
+
+
+@dataclass(frozen=True)
+class Turbo:
+    """Highest ratio by the number of active cores: steps, the last covers the rest."""
+
+    layout: str
+    cores: tuple[int, ...]
+    ratios: tuple[int, ...]
+
+    def limit(self, active: int) -> int:
+        """Highest ratio while `active` cores are."""
+        for cores, ratio in zip(self.cores, self.ratios):
+            if active <= cores:
+                return ratio
+        return self.ratios[-1]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine file.  Frequencies are ratios of the bus clock."""
+
+    name: str
+    path: Path
+    title: str
+    vendor: str
+    family: int
+    model: int
+    stepping: int
+    microcode: int
+    packages: int
+    cores: int
+    bus_khz: int
+    min_ratio: int
+    base_ratio: int
+    turbo: Turbo
+    features: dict[str, Any]
+    idle: tuple[IdleState, ...]
+    umwait: dict[str, Any]
+    power: dict[str, Any]
+    time: dict[str, Any]
+
+    @property
+    def max_ratio(self) -> int:
+        return self.turbo.ratios[0]
+
+    @property
+    def tsc_khz(self) -> int:
+        """The TSC runs at the base frequency on all parts described here."""
+        return self.base_ratio * self.bus_khz
+
+    @property
+    def ratios(self) -> range:
+        return range(self.min_ratio, self.max_ratio + 1)
+
+    def mhz(self, ratio: int) -> float:
+        return ratio * self.bus_khz / 1000
+
+    def voltage(self, ratio: int) -> float:
+        """Core voltage: linear between v_min and v_max."""
+        span = self.max_ratio - self.min_ratio
+        share = (ratio - self.min_ratio) / span if span else 1.0
+        return self.power["v_min"] + share * (self.power["v_max"] - self.power["v_min"])
+
+    def active_w(self, ratio: int) -> float:
+        """Power of one busy core: C*V^2*f*activity, and leakage as V^3.
+
+        Leakage grows faster than the voltage; the cube is a fit, not physics.
+        """
+        volts = self.voltage(ratio)
+        hertz = ratio * self.bus_khz * 1e3
+        dynamic = (self.power["capacitance_nf"] * 1e-9 * volts**2 * hertz
+                   * self.power["activity"])
+        return dynamic + self.power["leakage_w"] * (volts / self.power["v_max"])**3
+
+    def sockets(self, cpus: int) -> int:
+        """Packages used for so many CPUs: one while it has the cores."""
+        return 1 if cpus <= self.cores else -(-cpus // self.cores)
+
+    def check_cpus(self, cpus: int) -> int:
+        """The number itself, or UsageError with what is allowed."""
+        most = min(MAX_CPUS, self.packages * self.cores)
+        if not 1 <= cpus <= most:
+            limit = ("the guest kernel's limit" if most == MAX_CPUS
+                     else f"{self.packages} x {self.cores} cores")
+            raise UsageError(f"CPUs: {cpus} asked for, {self.name} allows "
+                             f"1 to {most} ({limit})")
+        if cpus % self.sockets(cpus):
+            raise UsageError(f"CPUs: {cpus} asked for; more than {self.cores} on "
+                             f"{self.name} are spread over {self.sockets(cpus)} "
+                             f"packages and must be a multiple of it")
+        return cpus
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in MACHINES.glob("*.toml"))
+
+
+def find(name: str) -> Path:
+    """Path of a machine given by name, or by the path of its file."""
+    if name.endswith(".toml") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise UsageError(f"machine file {name}: not found")
+        return path
+    if name not in names():
+        raise UsageError(f"unknown machine {name!r}; there are: {', '.join(names())}")
+    return MACHINES / f"{name}.toml"
+
+
+def load(name: str) -> Machine:
+    path = find(name)
+    try:
+        return parse(path.read_text(encoding="utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise MachineError(path, 0, f"cannot be read: {error}") from error
+
+
+def parse(text: str, path: Path) -> Machine:
+    """Machine from the text of a file; MachineError names file and line."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(error, text, path) from error
+    checker = Checker(path, text)
+    values = checker.check(data)
+    _check_turbo(checker, values)
+    _check_idle(checker, values)
+    _check_power(checker, values)
+    turbo = values["turbo"]
+    return Machine(
+        name=path.stem, path=path,
+        **values["machine"], **values["frequency"],
+        turbo=Turbo(turbo["layout"], tuple(turbo["cores"]), tuple(turbo["ratios"])),
+        features=values["features"],
+        idle=tuple(IdleState(**{**state, "hints": tuple(state["hints"])})
+                   for state in values["idle"]),
+        umwait=values["umwait"], power=values["power"], time=values["time"])
+
+
+def _syntax_error(error: Exception, text: str, path: Path) -> MachineError:
+    """tomllib puts the place at the end of its message."""
+    match = re.match(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)$",
+                     str(error))
+    if not match:
+        return MachineError(path, 0, str(error))
+    line = int(match[2]) if match[2] else len(text.splitlines())
+    return MachineError(path, line, f"syntax: {match[1]}")
+
+
+def _check_turbo(checker: Checker, values: dict[str, Any]) -> None:
+    turbo, freq = values["turbo"], values["frequency"]
+    cores, ratios = turbo["cores"], turbo["ratios"]
+    count = values["machine"]["cores"]
+    if len(cores) != len(ratios):
+        raise checker.fail(f"{len(cores)} core counts but {len(ratios)} ratios",
+                           "turbo", "ratios")
+    if any(b <= a for a, b in zip(cores, cores[1:])):
+        raise checker.fail(f"core counts must rise: {cores}", "turbo", "cores")
+    if any(b > a for a, b in zip(ratios, ratios[1:])):
+        raise checker.fail("turbo ratios must not rise with the number of active "
+                           f"cores: {ratios}", "turbo", "ratios")
+    if cores[-1] != count:
+        raise checker.fail(f"the last step is for {cores[-1]} cores, the machine "
+                           f"has {count}", "turbo", "cores")
+    if turbo["layout"] == "groups" and len(cores) != 8:
+        raise checker.fail(f"layout \"groups\" has 8 steps, not {len(cores)}",
+                           "turbo", "cores")
+    if turbo["layout"] == "bytes" and count > 24:
+        raise checker.fail("layout \"bytes\" has room for 24 cores, the machine "
+                           f"has {count}", "turbo", "layout")
+    if freq["min_ratio"] > freq["base_ratio"]:
+        raise checker.fail(f"min_ratio {freq['min_ratio']} is above base_ratio "
+                           f"{freq['base_ratio']}", "frequency", "min_ratio")
+    if freq["base_ratio"] > ratios[-1]:
+        raise checker.fail(f"base_ratio {freq['base_ratio']} is above the lowest "
+                           f"turbo ratio {ratios[-1]}", "frequency", "base_ratio")
+
+
+def _check_idle(checker: Checker, values: dict[str, Any]) -> None:
+    seen: dict[int, str] = {}
+    last = 0.0
+    for index, state in enumerate(values["idle"]):
+        name, exit_us = state["name"], state["exit_us"]
+        if exit_us <= 0:
+            raise checker.fail(f"{name}: exit latency must be above zero",
+                               "idle", "exit_us", index)
+        if exit_us <= last:
+            raise checker.fail(f"{name}: exit latency {exit_us} us does not rise; "
+                               f"the state before has {last}", "idle", "exit_us", index)
+        last = exit_us
+        for hint in state["hints"]:
+            if hint in seen:
+                raise checker.fail(f"{name}: hint {hint:#04x} is already "
+                                   f"{seen[hint]}'s", "idle", "hints", index)
+            seen[hint] = name
+    state_names = [state["name"] for state in values["idle"]]
+    for index, name in enumerate(state_names):
+        if not re.fullmatch(r"C[0-9A-Za-z]+", name) or name in state_names[:index]:
+            raise checker.fail(f"state name {name!r} must be C and letters or "
+                               "digits, and unique", "idle", "name", index)
+
+
+def _check_power(checker: Checker, values: dict[str, Any]) -> None:
+    power = values["power"]
+    if power["v_max"] < power["v_min"]:
+        raise checker.fail(f"v_max {power['v_max']} is below v_min {power['v_min']}",
+                           "power", "v_max")
+    if values["features"]["waitpkg"] and not values["umwait"]["c02_exit_ns"]:
+        raise checker.fail("waitpkg needs [umwait] with c02_exit_ns above zero",
+                           "features", "waitpkg")
