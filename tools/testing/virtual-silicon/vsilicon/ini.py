@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The emulator's form of a machine: a key file without defaults.
+
+Everything is worked out here, so that the emulator needs no knowledge of
+processor models.
+"""
+
+from __future__ import annotations
+
+from . import encode
+from .machine import IdleState, Machine
+
+
+def _us_to_ns(us: float) -> int:
+    return round(us * 1000)
+
+
+def _mw_to_uw(mw: float) -> int:
+    return round(mw * 1000)
+
+
+def _join(values: object) -> str:
+    return "".join(f"{value};" for value in values)  # GKeyFile's list form
+
+
+def _leaves(leaves: dict[tuple[int, int], encode.Leaf]) -> dict[str, str]:
+    return {f"{leaf:#x}.{sub}": ";".join(f"{word:#x}" for word in words)
+            for (leaf, sub), words in sorted(leaves.items())}
+
+
+def _idle_section(state: IdleState) -> dict[str, object]:
+    return {
+        "hints": _join(f"{hint:#04x}" for hint in state.hints),
+        "exit_ns": _us_to_ns(state.exit_us),
+        "entry_ns": _us_to_ns(state.entry_us),
+        "power_uw": _mw_to_uw(state.power_mw),
+        "active": int(state.active),
+        "residency_msr": hex(state.residency_msr) if state.residency_msr else 0,
+    }
+
+
+def _power_section(m: Machine) -> dict[str, object]:
+    domains = m.power["rapl"]
+    shift = m.power["energy_unit_shift"]
+    return {
+        "active_uw": _join(round(m.active_w(ratio) * 1e6) for ratio in m.ratios),
+        "uncore_uw": round(m.power["uncore_w"] * 1e6),
+        "dram_uw": round(m.power["dram_w"] * 1e6),
+        "energy_unit_shift": shift,
+        # Where the part has no unit of its own for DRAM, it is the common one.
+        "dram_unit_nj": m.power["dram_unit_nj"] or round(1e9 / 2**shift),
+        "pkg_msr": hex(encode.PKG_ENERGY_STATUS) if "package" in domains else 0,
+        "cores_msr": hex(encode.PP0_ENERGY_STATUS) if "cores" in domains else 0,
+        "dram_msr": hex(encode.DRAM_ENERGY_STATUS) if "dram" in domains else 0,
+    }
+
+
+def sections(m: Machine) -> dict[str, dict[str, object]]:
+    out: dict[str, dict[str, object]] = {
+        "clock": {"tsc_khz": m.tsc_khz, "bus_khz": m.bus_khz,
+                  "min_ratio": m.min_ratio, "base_ratio": m.base_ratio,
+                  "max_ratio": m.max_ratio},
+        "turbo": {"cores": _join(m.turbo.cores), "ratios": _join(m.turbo.ratios)},
+        "cpuid": dict(_leaves(encode.cpuid(m))),
+        "cpuid-set": dict(_leaves(encode.cpuid_set(m))),
+        "cpuid-clear": dict(_leaves(encode.cpuid_clear(m))),
+        "msr": {f"{msr:#x}": f"{value:#x}"
+                for msr, value in sorted(encode.msrs(m).items())},
+        "msr-rw": {f"{msr:#x}": f"{value:#x};{mask:#x}"
+                   for msr, (value, mask) in sorted(encode.msrs_rw(m).items())},
+        "idle": {"states": _join(state.name for state in m.idle)},
+    }
+    for state in m.idle:
+        out[f"idle.{state.name}"] = _idle_section(state)
+    out["umwait"] = {
+        "present": int(m.features["waitpkg"]),
+        "c01_exit_ns": m.umwait["c01_exit_ns"],
+        "c02_exit_ns": m.umwait["c02_exit_ns"],
+        "c01_power_uw": _mw_to_uw(m.umwait["c01_power_mw"]),
+        "c02_power_uw": _mw_to_uw(m.umwait["c02_power_mw"]),
+    }
+    out["power"] = _power_section(m)
+    out["time"] = dict(m.time)
+    return out
+
+
+def render(m: Machine) -> str:
+    """The whole file; the same machine always gives the same bytes."""
+    lines = [f"# made from {m.path.name}; edit that instead"]
+    for name, keys in sections(m).items():
+        lines += ["", f"[{name}]"]
+        lines += [f"{key}={value}" for key, value in keys.items()]
+    return "\n".join(lines) + "\n"
