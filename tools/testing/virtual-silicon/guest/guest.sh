@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by jobs.  What a job has to say goes to descriptor 3 in sections:
+#
+#	vs:begin NAME
+#	any lines
+#	vs:end NAME STATUS
+#
+# step NAME COMMAND...: runs the command; its output is the section
+step()
+{
+	_name=$1
+	shift
+	echo "vs:begin $_name" >&3
+	"$@" >&3 2>&1
+	_status=$?
+	# A line of its own even if the output does not end in one
+	printf '\nvs:end %s %s\n' "$_name" "$_status" >&3
+	return $_status
+}
+
+# put VALUE FILE...: writes a value into each file
+put()
+{
+	_value=$1
+	shift
+	for _file; do
+		echo "$_value" >"$_file" || return 1
+	done
+}
+
+# dump FILE...: "file:value" for each line of each readable file
+dump()
+{
+	grep -s -H '' "$@" 2>/dev/null
+	return 0
+}
+
+CPU=/sys/devices/system/cpu
+
+dump_cpufreq()
+{
+	dump $CPU/cpu[0-9]*/cpufreq/[a-z]*_[a-z]* $CPU/intel_pstate/* $CPU/cpufreq/boost
+}
+
+dump_cpuidle()
+{
+	for _key in name disable latency residency usage time above below; do
+		dump $CPU/cpu[0-9]*/cpuidle/state[0-9]*/$_key
+	done
+}
+
+dump_rapl()
+{
+	dump /sys/class/powercap/intel-rapl:*/name /sys/class/powercap/intel-rapl:*/energy_uj
+}
+
+# read_msrs CPU MSR...: "msr value" per line, "msr fault" where it raises #GP
+read_msrs()
+{
+	_cpu=$1
+	shift
+	for _msr; do
+		echo "$_msr $(rdmsr -c -p "$_cpu" "$_msr" 2>/dev/null || echo fault)"
+	done
+}
