@@ -1,0 +1,65 @@
+/*
+ * What TCG asks of a model of silicon: how fast a vCPU runs, when it rests,
+ * when it is awake again.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * TCG itself knows nothing of clocks, idle states or power.  A model that
+ * does (one per machine, created as an object before the vCPUs) publishes this
+ * table in virtual_silicon; NULL means that there is none and every hook
+ * compiles to a test of that pointer.
+ */
+#ifndef EXEC_VIRTUAL_SILICON_H
+#define EXEC_VIRTUAL_SILICON_H
+
+#include "hw/core/cpu.h"
+
+typedef struct VirtualSiliconOps {
+    /* Virtual time follows executed instructions, see accel/tcg/lockstep.c. */
+    bool deterministic;
+
+    /* Length of a lockstep round in ns. */
+    int64_t quantum_ns;
+
+    /* A vCPU executes num / den instructions per ns.  Constant in a round. */
+    void (*speed)(CPUState *cs, uint64_t *num, uint64_t *den);
+
+    /* Called between rounds: virtual time is @now, no vCPU is executing. */
+    void (*round)(int64_t now);
+
+    /* The vCPU stopped executing at @now (HLT, MWAIT, waiting for SIPI). */
+    void (*rest)(CPUState *cs, int64_t now);
+
+    /*
+     * A resting vCPU was called by an event at @event.  Returns the time at
+     * which it executes again.
+     */
+    int64_t (*wake)(CPUState *cs, int64_t event);
+
+    /* Is there an event that ends the rest of this vCPU? */
+    bool (*awaited)(CPUState *cs);
+
+    /* Another vCPU stored to the line that this one monitors; BQL held. */
+    void (*stored)(CPUState *cs);
+
+    /* The guest has asked for power-off or reset at @now. */
+    void (*finish)(int64_t now);
+} VirtualSiliconOps;
+
+extern const VirtualSiliconOps *virtual_silicon;
+
+static inline bool virtual_silicon_deterministic(void)
+{
+    return virtual_silicon && virtual_silicon->deterministic;
+}
+
+/* The guest powers off or resets: the account of the model ends here. */
+void virtual_silicon_finish(void);
+
+/* The vCPU left cpu_exec(): tell the model if it went to rest. */
+void virtual_silicon_rest(CPUState *cs);
+
+/* The vCPU is about to execute again after a rest (free-running time). */
+void virtual_silicon_wake(CPUState *cs);
+
+#endif

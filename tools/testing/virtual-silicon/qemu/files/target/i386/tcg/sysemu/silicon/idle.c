@@ -1,0 +1,287 @@
+/*
+ * Virtual silicon: instructions that rest, and what ends the rest.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Intel SDM volume 2, MONITOR, MWAIT, UMONITOR, UMWAIT, TPAUSE.
+ */
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "exec/exec-all.h"
+#include "exec/helper-proto.h"
+#include "exec/store-watch.h"
+#include "hw/i386/apic.h"
+#include "silicon.h"
+#include "target/i386/virtual-silicon.h"
+#include "target/i386/tcg/helper-tcg.h"
+
+#define UMWAIT_NO_C02       1u          /* IA32_UMWAIT_CONTROL bit 0 */
+#define UMWAIT_LIMIT_MASK   (~3u)       /* bits 31:2, TSC quanta, 0 = none */
+#define UMWAIT_OPERAND_C01  1u
+
+bool silicon_has_waitpkg(void)
+{
+    return virtual_silicon && silicon->config.waitpkg;
+}
+
+bool silicon_calls(CPUState *cs)
+{
+    VsThread *t = vs_thread(cs);
+    int any = CPU_INTERRUPT_HARD | CPU_INTERRUPT_POLL;
+
+    return t && (qatomic_read(&t->called) ||
+                 (t->break_on_irq && (cs->interrupt_request & any)));
+}
+
+static bool idle_awaited(CPUState *cs)
+{
+    if (cs->interrupt_request & CPU_INTERRUPT_POLL) {
+        apic_poll_irq(X86_CPU(cs)->apic_state);
+        cpu_reset_interrupt(cs, CPU_INTERRUPT_POLL);
+    }
+    return cpu_has_work(cs);
+}
+
+/* Ends the rest of @t from outside; BQL held. */
+static void call_thread(VsThread *t, VsReason reason)
+{
+    t->reason = reason;
+    qatomic_set(&t->called, true);
+    cpu_interrupt(t->cs, CPU_INTERRUPT_EXITTB);
+}
+
+static void idle_stored(CPUState *cs)
+{
+    call_thread(vs_thread(cs), VS_STORE);
+}
+
+static void idle_deadline(void *opaque)
+{
+    VsThread *t = opaque;
+
+    call_thread(t, t->deadline_is_limit ? VS_LIMIT : VS_DEADLINE);
+}
+
+static VsReason wake_reason(const VsThread *t)
+{
+    int request = t->cs->interrupt_request;
+
+    if (t->called) {
+        return t->reason;
+    }
+    return request & CPU_INTERRUPT_NMI ? VS_NMI :
+           request & CPU_INTERRUPT_HARD ? VS_IRQ : VS_OTHER;
+}
+
+static void idle_rest(CPUState *cs, int64_t now)
+{
+    QEMU_LOCK_GUARD(&silicon->lock);
+    vs_model_rest(vs_thread(cs), now);
+}
+
+static int64_t idle_wake(CPUState *cs, int64_t event)
+{
+    VsThread *t = vs_thread(cs);
+    VsReason reason = wake_reason(t);
+
+    timer_del(t->deadline);
+    store_watch_disarm(cs);
+    /* The carry flag tells that the operating system's limit ended it. */
+    if (reason == VS_LIMIT) {
+        X86_CPU(cs)->env.cc_src |= CC_C;
+    }
+    QEMU_LOCK_GUARD(&silicon->lock);
+    return vs_model_wake(t, event, reason);
+}
+
+static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
+{
+    *num = vs_thread(cs)->core->khz;
+    *den = 1000 * silicon->config.cycles_per_1000_insns;
+}
+
+static void idle_round(int64_t now)
+{
+    QEMU_LOCK_GUARD(&silicon->lock);
+    for (unsigned i = 0; i < silicon->npackages; i++) {
+        if (silicon->packages[i]->changed) {
+            vs_model_update(silicon->packages[i], now);
+        }
+    }
+    vs_trace_energy(now);
+}
+
+static void idle_finish(int64_t now)
+{
+    QEMU_LOCK_GUARD(&silicon->lock);
+    vs_finish(now);
+}
+
+static VirtualSiliconOps silicon_ops = {
+    .speed = idle_speed,
+    .round = idle_round,
+    .rest = idle_rest,
+    .wake = idle_wake,
+    .awaited = idle_awaited,
+    .stored = idle_stored,
+    .finish = idle_finish,
+};
+
+/* From here on TCG asks the model. */
+void vs_ops_publish(bool deterministic, int64_t quantum_ns)
+{
+    silicon_ops.deterministic = deterministic;
+    silicon_ops.quantum_ns = quantum_ns;
+    virtual_silicon = &silicon_ops;
+}
+
+void vs_idle_init(VsThread *t)
+{
+    t->deadline = timer_new_ns(QEMU_CLOCK_VIRTUAL, idle_deadline, t);
+}
+
+static void monitor_line(CPUX86State *env, target_ulong addr, uintptr_t ra)
+{
+    CPUState *cs = env_cpu(env);
+    VsThread *t = vs_thread(cs);
+    void *host = probe_access(env, addr, 1, MMU_DATA_LOAD,
+                              cpu_mmu_index(env, false), ra);
+
+    qatomic_set(&t->called, false);
+    if (host) {
+        store_watch_arm(cs, qemu_ram_addr_from_host(host), host);
+    } else {
+        store_watch_disarm(cs);         /* not write-back memory */
+    }
+}
+
+/* Leaves the execution loop; @rest: halted until something calls. */
+static G_NORETURN void leave(CPUX86State *env, bool rest)
+{
+    CPUState *cs = env_cpu(env);
+
+    env->hflags &= ~HF_INHIBIT_IRQ_MASK;
+    cs->halted = rest;
+    cs->exception_index = rest ? EXCP_HLT : EXCP_INTERRUPT;
+    cpu_loop_exit(cs);
+}
+
+/* Armed, and no store since: MWAIT and UMWAIT rest only then. */
+static bool still_armed(CPUX86State *env)
+{
+    return store_watch_armed(env_cpu(env)) &&
+           !qatomic_read(&vs_thread(env_cpu(env))->called);
+}
+
+void silicon_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra)
+{
+    if ((uint32_t)env->regs[R_ECX] != 0) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    monitor_line(env, addr, ra);
+}
+
+/*
+ * The state for an MWAIT hint.  A hint that the machine does not have gets the
+ * deepest state of a C-state number (bits 7:4) not above the one asked for.
+ */
+static unsigned hint_state(uint32_t hint)
+{
+    const VsConfig *c = &silicon->config;
+    unsigned best = VS_MWAIT;
+
+    for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
+        const VsState *s = &c->states[i];
+
+        for (unsigned h = 0; h < s->nhints; h++) {
+            if (s->hints[h] == hint) {
+                return i;
+            }
+        }
+        if ((s->hints[0] >> 4) <= ((hint >> 4) & 0xf)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
+{
+    VsThread *t = vs_thread(env_cpu(env));
+    uint32_t extensions = env->regs[R_ECX];
+
+    if (extensions & ~1u) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    env->eip += next_eip_addend;
+    if (!still_armed(env)) {
+        leave(env, false);
+    }
+    t->break_on_irq = extensions & 1;
+    t->rest_state = hint_state(env->regs[R_EAX] & 0xff);
+    leave(env, true);
+}
+
+static void check_waitpkg(CPUX86State *env, uint32_t operand, uintptr_t ra)
+{
+    bool forbidden = (env->cr[4] & CR4_TSD_MASK) &&
+                     (env->hflags & HF_CPL_MASK);
+
+    if (forbidden || (operand & ~UMWAIT_OPERAND_C01)) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+}
+
+void helper_umonitor(CPUX86State *env, target_ulong addr)
+{
+    monitor_line(env, addr, GETPC());
+}
+
+/*
+ * Sets the timer for the nearer of the instruction's deadline and the operating
+ * system's limit.  False: the deadline has passed.
+ */
+static bool set_deadline(CPUX86State *env, VsThread *t)
+{
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    uint64_t tsc = vs_tsc(env, now);
+    uint64_t deadline = (uint32_t)env->regs[R_EAX] |
+                        (uint64_t)(uint32_t)env->regs[R_EDX] << 32;
+    uint64_t limit = t->umwait_control & UMWAIT_LIMIT_MASK;
+
+    if (deadline <= tsc) {
+        return false;
+    }
+    t->deadline_is_limit = limit && limit < deadline - tsc;
+    if (t->deadline_is_limit) {
+        deadline = tsc + limit;
+    }
+    timer_mod(t->deadline, vs_tsc_to_ns(env, deadline));
+    return true;
+}
+
+void helper_umwait(CPUX86State *env, uint32_t operand, int next_eip_addend,
+                   uint32_t monitored)
+{
+    VsThread *t = vs_thread(env_cpu(env));
+    bool c01 = (operand & UMWAIT_OPERAND_C01) ||
+               (t->umwait_control & UMWAIT_NO_C02);
+
+    check_waitpkg(env, operand, GETPC());
+    env->eip += next_eip_addend;
+    /* all arithmetic flags are cleared; idle_wake() may set the carry */
+    env->cc_src = 0;
+    env->cc_op = CC_OP_EFLAGS;
+    if (!monitored) {
+        store_watch_disarm(env_cpu(env));
+        qatomic_set(&t->called, false);
+    } else if (!still_armed(env)) {
+        leave(env, false);
+    }
+    if (!set_deadline(env, t)) {
+        leave(env, false);
+    }
+    t->break_on_irq = true;
+    t->rest_state = c01 ? VS_C01 : VS_C02;
+    leave(env, true);
+}

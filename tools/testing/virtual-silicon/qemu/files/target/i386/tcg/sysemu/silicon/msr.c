@@ -1,0 +1,264 @@
+/*
+ * Virtual silicon: registers and CPUID leaves.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layouts: Intel SDM volume 4.
+ */
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "exec/exec-all.h"
+#include "silicon.h"
+#include "target/i386/virtual-silicon.h"
+#include "target/i386/tcg/helper-tcg.h"
+
+enum {
+    REG_TSC             = 0x10,
+    REG_UCODE_REV       = 0x8b,
+    REG_UMWAIT_CONTROL  = 0xe1,
+    REG_MPERF           = 0xe7,
+    REG_APERF           = 0xe8,
+    REG_PERF_STATUS     = 0x198,
+    REG_PERF_CTL        = 0x199,
+    REG_MISC_ENABLE     = 0x1a0,
+    /* in the range that the SDM reserves for software, see trace.c */
+    REG_MARK            = 0x400000f0,
+};
+
+static int64_t clock_now(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+uint64_t silicon_tsc(void)
+{
+    return muldiv64(clock_now(), silicon->config.tsc_khz, 1000000);
+}
+
+uint64_t vs_tsc(CPUX86State *env, int64_t now)
+{
+    return muldiv64(now, silicon->config.tsc_khz, 1000000) + env->tsc_offset;
+}
+
+/* The first ns at which the counter shows @tsc or more. */
+int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc)
+{
+    uint64_t raw = tsc - env->tsc_offset;
+    unsigned __int128 ns = (unsigned __int128)raw * 1000000 +
+                           silicon->config.tsc_khz - 1;
+
+    ns /= silicon->config.tsc_khz;
+    return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+static uint32_t energy_units(VsEnergy e)
+{
+    return ((unsigned __int128)e.uj << silicon->config.energy_unit_shift) /
+           1000000;
+}
+
+static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
+                        uint64_t *val)
+{
+    const VsConfig *c = &silicon->config;
+
+    if (msr == c->pkg_msr) {
+        *val = energy_units(vs_package_energy(t->core->package, now));
+    } else if (msr == c->cores_msr) {
+        *val = energy_units(vs_cores_energy(t->core->package, now));
+    } else if (msr == c->dram_msr) {
+        *val = (uint32_t)(vs_dram_energy(now).uj * 1000 / c->dram_unit_nj);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool read_residency(const VsThread *t, uint32_t msr, int64_t now,
+                           uint64_t *val)
+{
+    const VsConfig *c = &silicon->config;
+
+    for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
+        if (c->states[i].residency_msr == msr) {
+            *val = vs_state_ticks(t, i, now);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_described(const VsThread *t, uint32_t msr, uint64_t *val)
+{
+    gpointer key = GUINT_TO_POINTER(msr);
+    uint64_t *own = g_hash_table_lookup(t->registers, key);
+    const VsRegister *reg = g_hash_table_lookup(silicon->config.registers, key);
+
+    if (!reg) {
+        return false;
+    }
+    *val = own ? *own : reg->value;
+    return true;
+}
+
+bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
+{
+    VsThread *t = vs_thread(env_cpu(env));
+    int64_t now = clock_now();
+
+    QEMU_LOCK_GUARD(&silicon->lock);
+    switch (msr) {
+    case REG_TSC:
+        *val = vs_tsc(env, now);
+        return true;
+    case REG_MPERF:
+        *val = vs_mperf(t, now);
+        return true;
+    case REG_APERF:
+        *val = vs_aperf(t, now);
+        return true;
+    case REG_PERF_STATUS:
+        *val = t->core->khz / silicon->config.bus_khz << 8;
+        return true;
+    case REG_PERF_CTL:
+        *val = t->perf_ctl;
+        return true;
+    case REG_MISC_ENABLE:
+        *val = env->msr_ia32_misc_enable | t->misc_enable;
+        return true;
+    case REG_UMWAIT_CONTROL:
+        *val = t->umwait_control;
+        return silicon->config.waitpkg;
+    }
+    return msr && (read_energy(t, msr, now, val) ||
+                   read_residency(t, msr, now, val) ||
+                   read_described(t, msr, val));
+}
+
+static void set_counter(VsCounter *c, uint64_t *peek, uint64_t val)
+{
+    *c = (VsCounter) { .whole = c->whole + val - *peek, .part = c->part };
+}
+
+/* Returns false if the register does not take @val. */
+static bool write_described(VsThread *t, uint32_t msr, uint64_t val)
+{
+    gpointer key = GUINT_TO_POINTER(msr);
+    const VsRegister *reg = g_hash_table_lookup(silicon->config.registers, key);
+    uint64_t old = reg->value;
+
+    read_described(t, msr, &old);
+    if (!reg->writable || ((val ^ old) & ~reg->mask)) {
+        return false;
+    }
+    g_hash_table_insert(t->registers, key, g_memdup2(&val, sizeof(val)));
+    return true;
+}
+
+typedef enum WriteResult { WRITE_PASS, WRITE_DONE, WRITE_FAULT } WriteResult;
+
+static WriteResult write_register(CPUX86State *env, VsThread *t, uint32_t msr,
+                                  uint64_t val, int64_t now)
+{
+    uint64_t old;
+
+    switch (msr) {
+    case REG_TSC:
+        env->tsc_offset += val - vs_tsc(env, now);
+        return WRITE_DONE;
+    case REG_UCODE_REV:         /* written before CPUID(1) to latch it */
+        return WRITE_DONE;
+    case REG_MPERF:
+        old = vs_mperf(t, now);
+        set_counter(&t->mperf, &old, val);
+        return WRITE_DONE;
+    case REG_APERF:
+        old = vs_aperf(t, now);
+        set_counter(&t->aperf, &old, val);
+        return WRITE_DONE;
+    case REG_PERF_STATUS:
+        return WRITE_FAULT;
+    case REG_PERF_CTL:
+        t->perf_ctl = val;
+        vs_model_change(t, now);
+        return WRITE_DONE;
+    case REG_MISC_ENABLE:
+        t->misc_enable = val & (1ull << 38);
+        env->msr_ia32_misc_enable = val & ~(1ull << 38);
+        vs_model_change(t, now);
+        return WRITE_DONE;
+    case REG_UMWAIT_CONTROL:
+        if (!silicon->config.waitpkg) {
+            return WRITE_PASS;
+        }
+        if (val & (~0ull << 32 | 2)) {
+            return WRITE_FAULT;
+        }
+        t->umwait_control = val;
+        return WRITE_DONE;
+    case REG_MARK:
+        vs_trace_mark(t, now, val);
+        return WRITE_DONE;
+    }
+    if (g_hash_table_contains(silicon->config.registers,
+                              GUINT_TO_POINTER(msr))) {
+        return write_described(t, msr, val) ? WRITE_DONE : WRITE_FAULT;
+    }
+    if (msr && (read_energy(t, msr, now, &old) ||
+                read_residency(t, msr, now, &old))) {
+        return WRITE_FAULT;
+    }
+    return WRITE_PASS;
+}
+
+bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
+{
+    VsThread *t = vs_thread(env_cpu(env));
+    int64_t now = clock_now();
+    WriteResult result;
+
+    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
+        result = write_register(env, t, msr, val, now);
+    }
+    if (result == WRITE_FAULT) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    return result == WRITE_DONE;
+}
+
+typedef enum LeafOp { LEAF_REPLACE, LEAF_SET, LEAF_CLEAR } LeafOp;
+
+static void apply_leaves(const GArray *leaves, LeafOp op, uint32_t leaf,
+                         uint32_t sub, uint32_t *regs[4])
+{
+    for (unsigned i = 0; i < leaves->len; i++) {
+        const VsLeaf *l = &g_array_index(leaves, VsLeaf, i);
+
+        if (l->leaf != leaf || (!l->any_sub && l->sub != sub)) {
+            continue;
+        }
+        for (unsigned reg = 0; reg < 4; reg++) {
+            switch (op) {
+            case LEAF_REPLACE:
+                *regs[reg] = l->regs[reg];
+                break;
+            case LEAF_SET:
+                *regs[reg] |= l->regs[reg];
+                break;
+            case LEAF_CLEAR:
+                *regs[reg] &= ~l->regs[reg];
+                break;
+            }
+        }
+    }
+}
+
+void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
+                   uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx)
+{
+    uint32_t *regs[4] = { eax, ebx, ecx, edx };
+
+    apply_leaves(silicon->config.leaf_replace, LEAF_REPLACE, leaf, sub, regs);
+    apply_leaves(silicon->config.leaf_clear, LEAF_CLEAR, leaf, sub, regs);
+    apply_leaves(silicon->config.leaf_set, LEAF_SET, leaf, sub, regs);
+}

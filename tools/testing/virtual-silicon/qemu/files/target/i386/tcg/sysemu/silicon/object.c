@@ -1,0 +1,157 @@
+/*
+ * Virtual silicon: -object virtual-silicon
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/lockable.h"
+#include "qemu/module.h"
+#include "qom/object_interfaces.h"
+#include "sysemu/cpu-timers.h"
+#include "sysemu/sysemu.h"
+#include "silicon.h"
+
+VirtualSilicon *silicon;
+
+/* -icount is read after the objects are made, so this cannot be checked there. */
+static void check_time(void)
+{
+    if (silicon->deterministic && !icount_enabled()) {
+        error_report("virtual-silicon: time=deterministic needs "
+                     "-icount shift=0,sleep=off");
+        exit(1);
+    }
+    if (!silicon->deterministic && icount_enabled()) {
+        error_report("virtual-silicon: -icount needs time=deterministic");
+        exit(1);
+    }
+}
+
+static void machine_done(Notifier *n, void *data)
+{
+    CPUState *cs;
+
+    check_time();
+    QEMU_LOCK_GUARD(&silicon->lock);
+    CPU_FOREACH(cs) {
+        vs_model_add(cs);
+        vs_idle_init(vs_thread(cs));
+    }
+}
+
+static void at_exit(Notifier *n, void *data)
+{
+    QEMU_LOCK_GUARD(&silicon->lock);
+    vs_finish(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+}
+
+static void silicon_complete(UserCreatable *uc, Error **errp)
+{
+    VirtualSilicon *s = VIRTUAL_SILICON(uc);
+
+    if (silicon) {
+        error_setg(errp, "there is a virtual-silicon object already; "
+                   "a machine has one");
+        return;
+    }
+    if (!s->machine_file) {
+        error_setg(errp, "virtual-silicon needs machine=FILE");
+        return;
+    }
+    if (!vs_config_read(&s->config, s->machine_file, errp)) {
+        return;
+    }
+    silicon = s;
+    if (!vs_trace_open(errp)) {
+        silicon = NULL;
+        return;
+    }
+    qemu_mutex_init(&s->lock);
+    s->machine_done.notify = machine_done;
+    qemu_add_machine_init_done_notifier(&s->machine_done);
+    s->exit.notify = at_exit;
+    qemu_add_exit_notifier(&s->exit);
+    vs_ops_publish(s->deterministic, s->config.quantum_ns);
+}
+
+/* The guest runs on it: it stays until the end. */
+static bool silicon_can_be_deleted(UserCreatable *uc)
+{
+    return false;
+}
+
+static char *get_machine(Object *obj, Error **errp)
+{
+    return g_strdup(VIRTUAL_SILICON(obj)->machine_file);
+}
+
+static void set_machine(Object *obj, const char *value, Error **errp)
+{
+    VIRTUAL_SILICON(obj)->machine_file = g_strdup(value);
+}
+
+static char *get_trace(Object *obj, Error **errp)
+{
+    return g_strdup(VIRTUAL_SILICON(obj)->trace_file);
+}
+
+static void set_trace(Object *obj, const char *value, Error **errp)
+{
+    VIRTUAL_SILICON(obj)->trace_file = g_strdup(value);
+}
+
+static char *get_report(Object *obj, Error **errp)
+{
+    return g_strdup(VIRTUAL_SILICON(obj)->report_file);
+}
+
+static void set_report(Object *obj, const char *value, Error **errp)
+{
+    VIRTUAL_SILICON(obj)->report_file = g_strdup(value);
+}
+
+static char *get_time(Object *obj, Error **errp)
+{
+    return g_strdup(VIRTUAL_SILICON(obj)->deterministic ? "deterministic"
+                                                        : "free");
+}
+
+static void set_time(Object *obj, const char *value, Error **errp)
+{
+    if (!g_str_equal(value, "free") && !g_str_equal(value, "deterministic")) {
+        error_setg(errp, "time=%s: must be free or deterministic", value);
+        return;
+    }
+    VIRTUAL_SILICON(obj)->deterministic = g_str_equal(value, "deterministic");
+}
+
+static void silicon_class_init(ObjectClass *oc, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
+
+    ucc->complete = silicon_complete;
+    ucc->can_be_deleted = silicon_can_be_deleted;
+    object_class_property_add_str(oc, "machine", get_machine, set_machine);
+    object_class_property_add_str(oc, "trace", get_trace, set_trace);
+    object_class_property_add_str(oc, "report", get_report, set_report);
+    object_class_property_add_str(oc, "time", get_time, set_time);
+}
+
+static const TypeInfo silicon_info = {
+    .name = TYPE_VIRTUAL_SILICON,
+    .parent = TYPE_OBJECT,
+    .instance_size = sizeof(VirtualSilicon),
+    .class_init = silicon_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { TYPE_USER_CREATABLE },
+        { }
+    },
+};
+
+static void silicon_register_types(void)
+{
+    type_register_static(&silicon_info);
+}
+type_init(silicon_register_types);

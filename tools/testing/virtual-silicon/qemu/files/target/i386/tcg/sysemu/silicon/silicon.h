@@ -1,0 +1,220 @@
+/*
+ * Virtual silicon: a model of the clock, the idle states and the power of an
+ * x86 package, for TCG.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * config.c   reads the machine file            (data)
+ * model.c    who runs how fast, who rests where, what it costs
+ * msr.c      registers and CPUID leaves that show it to the guest
+ * idle.c     MONITOR/MWAIT, UMONITOR/UMWAIT/TPAUSE
+ * trace.c    the model's own account of what happened
+ * object.c   -object virtual-silicon, and the table of hooks for TCG
+ *
+ * Units: time in ns, frequency in kHz, power in uW, energy in uJ with the
+ * remainder in fJ (uW * ns).  Everything below the threads' own vCPU state is
+ * protected by VirtualSilicon.lock.
+ */
+#ifndef I386_TCG_SILICON_H
+#define I386_TCG_SILICON_H
+
+#include "qemu/osdep.h"
+#include "qemu/thread.h"
+#include "qemu/timer.h"
+#include "qom/object.h"
+#include "cpu.h"
+
+#define VS_THREADS      256
+#define VS_STATES       16
+#define VS_HINTS        8
+#define VS_BINS         16
+
+/* Fixed places in VsConfig.states; the machine's MWAIT states follow. */
+enum {
+    VS_C0,              /* executes */
+    VS_OFF,             /* waits for SIPI */
+    VS_C01,             /* UMWAIT/TPAUSE */
+    VS_C02,
+    VS_MWAIT,           /* first of the machine's states: C1 */
+};
+
+typedef enum VsReason {
+    VS_OTHER, VS_IRQ, VS_NMI, VS_STORE, VS_DEADLINE, VS_LIMIT,
+} VsReason;
+
+/**
+ * VsState: one idle state
+ * @unhalted: APERF and MPERF run in it
+ * @active: its core counts as busy for the turbo limit
+ * @residency_msr: counts TSC ticks spent in it, 0 if there is none
+ */
+typedef struct VsState {
+    char *name;
+    uint32_t hints[VS_HINTS];
+    unsigned nhints;
+    int64_t exit_ns;
+    int64_t entry_ns;
+    uint64_t power_uw;
+    uint32_t residency_msr;
+    bool active;
+    bool unhalted;
+} VsState;
+
+typedef struct VsRegister {
+    uint64_t value;
+    uint64_t mask;              /* writable bits */
+    bool writable;
+} VsRegister;
+
+typedef struct VsLeaf {
+    uint32_t leaf;
+    uint32_t sub;
+    bool any_sub;
+    uint32_t regs[4];           /* EAX, EBX, ECX, EDX */
+} VsLeaf;
+
+typedef struct VsConfig {
+    uint64_t tsc_khz, bus_khz;
+    unsigned min_ratio, base_ratio, max_ratio;
+    unsigned bin_cores[VS_BINS], bin_ratios[VS_BINS], nbins;
+    VsState states[VS_STATES];
+    unsigned nstates;
+    bool waitpkg;
+    uint64_t *active_uw;        /* per ratio, from min_ratio */
+    uint64_t uncore_uw, dram_uw;
+    unsigned energy_unit_shift;
+    uint64_t dram_unit_nj;
+    uint32_t pkg_msr, cores_msr, dram_msr;
+    uint64_t cycles_per_1000_insns;
+    int64_t quantum_ns;
+    GHashTable *registers;      /* MSR number -> VsRegister */
+    GArray *leaf_replace, *leaf_set, *leaf_clear;       /* of VsLeaf */
+} VsConfig;
+
+typedef struct VsEnergy {
+    uint64_t uj;
+    int64_t fj;                 /* 0 .. 10^9 - 1 */
+} VsEnergy;
+
+/* A counter of @whole cycles, @part in 1/10^6 of one. */
+typedef struct VsCounter {
+    uint64_t whole;
+    uint64_t part;
+} VsCounter;
+
+typedef struct VsPackage VsPackage;
+typedef struct VsThread VsThread;
+
+/* @since: energy is accounted up to here */
+typedef struct VsCore {
+    VsPackage *package;
+    VsThread *threads[4];
+    unsigned nthreads;
+    uint64_t khz;
+    int64_t since;
+    VsEnergy energy;
+} VsCore;
+
+struct VsPackage {
+    int id;
+    unsigned ncores;
+    VsCore *cores[VS_THREADS];
+    bool changed;               /* requests or busy cores did */
+};
+
+/**
+ * VsThread: one logical CPU
+ * @since: its counters are accounted up to here
+ * @rest_state: where it goes when it next halts
+ * @called: a store or a deadline ends its rest
+ * @break_on_irq: an interrupt ends it whatever EFLAGS.IF is
+ */
+struct VsThread {
+    CPUState *cs;
+    VsCore *core;
+    unsigned state;
+    unsigned rest_state;
+    int64_t since;
+    int64_t entered;
+    VsCounter aperf, mperf;
+    uint64_t ns[VS_STATES];
+    uint64_t entries[VS_STATES];
+    uint64_t exit_ns;
+    uint64_t perf_ctl;
+    uint64_t misc_enable;
+    uint64_t umwait_control;
+    GHashTable *registers;      /* own values of writable registers */
+    QEMUTimer *deadline;
+    bool deadline_is_limit;
+    bool called;
+    VsReason reason;
+    bool break_on_irq;
+    uint64_t traced_khz;
+};
+
+struct VirtualSilicon {
+    Object parent;
+    char *machine_file;
+    char *trace_file;
+    char *report_file;
+    bool deterministic;
+    Notifier machine_done;
+    Notifier exit;
+
+    VsConfig config;
+    QemuMutex lock;
+    VsThread *threads[VS_THREADS];
+    VsPackage *packages[VS_THREADS];
+    unsigned npackages;
+    FILE *trace;
+    int64_t energy_traced;
+    bool finished;
+};
+
+#define TYPE_VIRTUAL_SILICON "virtual-silicon"
+OBJECT_DECLARE_SIMPLE_TYPE(VirtualSilicon, VIRTUAL_SILICON)
+
+/* The one model of this machine. */
+extern VirtualSilicon *silicon;
+
+static inline VsThread *vs_thread(CPUState *cs)
+{
+    return silicon->threads[cs->cpu_index];
+}
+
+/* config.c */
+bool vs_config_read(VsConfig *config, const char *path, Error **errp);
+
+/* model.c: all with the lock held */
+void vs_model_add(CPUState *cs);
+void vs_model_update(VsPackage *package, int64_t now);
+void vs_model_change(VsThread *t, int64_t now);
+void vs_model_rest(VsThread *t, int64_t now);
+int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason);
+uint64_t vs_aperf(const VsThread *t, int64_t now);
+uint64_t vs_mperf(const VsThread *t, int64_t now);
+uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now);
+uint64_t vs_state_ticks(const VsThread *t, unsigned state, int64_t now);
+VsEnergy vs_cores_energy(const VsPackage *package, int64_t now);
+VsEnergy vs_package_energy(const VsPackage *package, int64_t now);
+VsEnergy vs_dram_energy(int64_t now);
+unsigned vs_core_ratio(const VsCore *core);
+
+/* idle.c */
+void vs_idle_init(VsThread *t);
+void vs_ops_publish(bool deterministic, int64_t quantum_ns);
+
+/* msr.c */
+uint64_t vs_tsc(CPUX86State *env, int64_t now);
+int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc);
+
+/* trace.c: all with the lock held */
+bool vs_trace_open(Error **errp);
+void vs_trace_khz(VsThread *t, int64_t now);
+void vs_trace_idle(const VsThread *t, int64_t now);
+void vs_trace_wake(const VsThread *t, int64_t now, VsReason reason);
+void vs_trace_energy(int64_t now);
+void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value);
+void vs_finish(int64_t now);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * Virtual silicon: the model's own account of what happened.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The trace is text, one event a line, time in ns first:
+ *
+ *   T F cpu khz            frequency of the CPU's core
+ *   T I cpu state          rests in this state
+ *   T W cpu reason state   was called from it
+ *   T E package uJ         energy so far, each 10 ms at most
+ *   T M cpu value          the guest wrote value to MSR 0x400000f0; the state
+ *                          of every counter follows:
+ *   T C cpu tsc mperf aperf busy_ns state=entries:ns ...
+ *   T P package package_uj cores_uj dram_uj
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "silicon.h"
+
+#define ENERGY_PERIOD_NS 10000000
+
+static const char *const reasons[] = {
+    [VS_OTHER] = "other", [VS_IRQ] = "irq", [VS_NMI] = "nmi",
+    [VS_STORE] = "store", [VS_DEADLINE] = "deadline", [VS_LIMIT] = "limit",
+};
+
+bool vs_trace_open(Error **errp)
+{
+    if (!silicon->trace_file) {
+        return true;
+    }
+    silicon->trace = fopen(silicon->trace_file, "w");
+    if (!silicon->trace) {
+        error_setg_errno(errp, errno, "%s", silicon->trace_file);
+        return false;
+    }
+    fprintf(silicon->trace, "# virtual-silicon trace 1\n");
+    return true;
+}
+
+void vs_trace_khz(VsThread *t, int64_t now)
+{
+    uint64_t khz = t->core->khz;
+
+    if (silicon->trace && t->traced_khz != khz) {
+        t->traced_khz = khz;
+        fprintf(silicon->trace, "%" PRId64 " F %d %" PRIu64 "\n", now,
+                t->cs->cpu_index, khz);
+    }
+}
+
+void vs_trace_idle(const VsThread *t, int64_t now)
+{
+    if (silicon->trace) {
+        fprintf(silicon->trace, "%" PRId64 " I %d %s\n", now,
+                t->cs->cpu_index, silicon->config.states[t->state].name);
+    }
+}
+
+void vs_trace_wake(const VsThread *t, int64_t now, VsReason reason)
+{
+    if (silicon->trace) {
+        fprintf(silicon->trace, "%" PRId64 " W %d %s %s\n", now,
+                t->cs->cpu_index, reasons[reason],
+                silicon->config.states[t->state].name);
+    }
+}
+
+void vs_trace_energy(int64_t now)
+{
+    if (!silicon->trace || now < silicon->energy_traced + ENERGY_PERIOD_NS) {
+        return;
+    }
+    silicon->energy_traced = now;
+    for (unsigned i = 0; i < silicon->npackages; i++) {
+        const VsPackage *p = silicon->packages[i];
+
+        fprintf(silicon->trace, "%" PRId64 " E %d %" PRIu64 "\n", now, p->id,
+                vs_package_energy(p, now).uj);
+    }
+}
+
+static void mark_thread(const VsThread *t, int64_t now)
+{
+    const VsConfig *c = &silicon->config;
+
+    fprintf(silicon->trace, "%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
+            " %" PRIu64, now, t->cs->cpu_index,
+            vs_tsc(&X86_CPU(t->cs)->env, now), vs_mperf(t, now),
+            vs_aperf(t, now), vs_state_ns(t, VS_C0, now));
+    for (unsigned i = VS_OFF; i < c->nstates; i++) {
+        fprintf(silicon->trace, " %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
+                t->entries[i], vs_state_ns(t, i, now));
+    }
+    fputc('\n', silicon->trace);
+}
+
+void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value)
+{
+    if (!silicon->trace) {
+        return;
+    }
+    fprintf(silicon->trace, "%" PRId64 " M %d %" PRIu64 "\n", now,
+            t->cs->cpu_index, value);
+    for (unsigned i = 0; i < VS_THREADS; i++) {
+        if (silicon->threads[i]) {
+            mark_thread(silicon->threads[i], now);
+        }
+    }
+    for (unsigned i = 0; i < silicon->npackages; i++) {
+        const VsPackage *p = silicon->packages[i];
+
+        fprintf(silicon->trace, "%" PRId64 " P %d %" PRIu64 " %" PRIu64
+                " %" PRIu64 "\n", now, p->id, vs_package_energy(p, now).uj,
+                vs_cores_energy(p, now).uj, vs_dram_energy(now).uj);
+    }
+    fflush(silicon->trace);
+}
+
+static void report_package(FILE *f, const VsPackage *p, int64_t now)
+{
+    fprintf(f, "  {\"package\": %d, \"energy_uj\": %" PRIu64
+            ", \"cores_uj\": %" PRIu64 ", \"dram_uj\": %" PRIu64 "}", p->id,
+            vs_package_energy(p, now).uj, vs_cores_energy(p, now).uj,
+            vs_dram_energy(now).uj);
+}
+
+static void report_thread(FILE *f, const VsThread *t, int64_t now)
+{
+    const VsConfig *c = &silicon->config;
+
+    fprintf(f, "  {\"cpu\": %d, \"package\": %d, \"tsc\": %" PRIu64
+            ", \"mperf\": %" PRIu64 ", \"aperf\": %" PRIu64
+            ", \"busy_ns\": %" PRIu64 ", \"exit_ns\": %" PRIu64
+            ", \"khz\": %" PRIu64 ", \"states\": {", t->cs->cpu_index,
+            t->core->package->id, vs_tsc(&X86_CPU(t->cs)->env, now),
+            vs_mperf(t, now), vs_aperf(t, now), vs_state_ns(t, VS_C0, now),
+            t->exit_ns, t->core->khz);
+    for (unsigned i = VS_OFF; i < c->nstates; i++) {
+        fprintf(f, "%s\"%s\": {\"entries\": %" PRIu64 ", \"ns\": %" PRIu64 "}",
+                i == VS_OFF ? "" : ", ", c->states[i].name, t->entries[i],
+                vs_state_ns(t, i, now));
+    }
+    fprintf(f, "}}");
+}
+
+static void write_report(int64_t now)
+{
+    FILE *f = fopen(silicon->report_file, "w");
+    const char *sep = "\n";
+
+    if (!f) {
+        warn_report("%s: %s", silicon->report_file, strerror(errno));
+        return;
+    }
+    fprintf(f, "{\"time_ns\": %" PRId64 ",\n \"packages\": [", now);
+    for (unsigned i = 0; i < silicon->npackages; i++, sep = ",\n") {
+        fputs(sep, f);
+        report_package(f, silicon->packages[i], now);
+    }
+    fprintf(f, "],\n \"cpus\": [");
+    sep = "\n";
+    for (unsigned i = 0; i < VS_THREADS && silicon->threads[i]; i++) {
+        fputs(sep, f);
+        report_thread(f, silicon->threads[i], now);
+        sep = ",\n";
+    }
+    fprintf(f, "]}\n");
+    fclose(f);
+}
+
+/* The account ends here, even if the host lets vCPUs run on for a while. */
+void vs_finish(int64_t now)
+{
+    if (silicon->finished) {
+        return;
+    }
+    silicon->finished = true;
+    if (silicon->report_file) {
+        write_report(now);
+    }
+    if (silicon->trace) {
+        fclose(silicon->trace);
+        silicon->trace = NULL;
+    }
+}
