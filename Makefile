@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The doors in. What they do is in tools/build; "make help" lists them.
+
+DOORS := help run shell base-run test kernel base-kernel qemu tree refresh \
+	 series releases accept-base clean clean-cache
+
+UNKNOWN := $(filter-out $(DOORS),$(MAKECMDGOALS))
+ifneq ($(UNKNOWN),)
+$(error unknown target: $(UNKNOWN); there are: $(DOORS))
+endif
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: $(DOORS) python
+
+# For tools/build; each may also come from the environment.
+export MACHINE CPUS CMD KSRC BASE JOBS TIME
+
+PYTHON := /usr/bin/python3
+
+$(DOORS): python
+	@$(PYTHON) tools/build $@
+
+# A fresh machine may have no Python; everything else is installed by it.
+python:
+	@test -x $(PYTHON) || { \
+		get="apt-get install --yes --no-install-recommends python3"; \
+		test "$$(id -u)" = 0 || get="sudo -n $$get"; \
+		echo "packages: installing python3"; \
+		$$get >/dev/null 2>&1 || { $${get%%apt-get*} apt-get update && $$get; } >/dev/null 2>&1 || \
+		{ echo "python3 is missing and could not be installed; run: sudo apt-get install python3"; exit 1; }; }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Downloads by apt that are not installed: kernel and QEMU source.
+
+apt checks what it downloads against the signed lists. Source packages need
+deb-src entries, which few machines have: they are derived from the machine's
+own sources and kept, with their lists, in a directory of ours.
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import packages
+import paths
+import proc
+from ui import Fail
+
+ETC = Path("/etc/apt")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A version of a package that apt can download."""
+    package: str
+    version: str
+    sha256: str
+
+    @property
+    def release(self) -> str:
+        """The upstream part: 6.12.117 of 6.12.117-1~deb12u1."""
+        return re.sub(r"^\d+:", "", self.version).split("-")[0]
+
+
+def offers(package: str) -> list[Offer]:
+    """Versions of a binary package, newest first."""
+    said = proc.text(["apt-cache", "madison", package])
+    versions = list(dict.fromkeys(line.split("|")[1].strip() for line in said.splitlines()
+                                  if line.endswith("Packages")))
+    found = []
+    for version in versions:
+        shown = proc.text(["apt-cache", "show", f"{package}={version}"])
+        sha256 = re.search(r"^SHA256: (\w+)$", shown, re.M)
+        if sha256:
+            found.append(Offer(package, version, sha256[1]))
+    return found
+
+
+def download(offer: Offer, directory: Path) -> Path:
+    """The .deb of an offer. The lists are read again if they are out of date."""
+    command = ["apt-get", "download", f"{offer.package}={offer.version}",
+               "-o", "APT::Sandbox::User=root"]
+    done = proc.capture(command, cwd=directory, check=False)
+    if done.returncode and b"404" in done.stderr:
+        packages.update()
+        done = proc.capture(command, cwd=directory, check=False)
+    found = list(directory.glob(f"{offer.package}_*.deb"))
+    if done.returncode or len(found) != 1:
+        said = done.stderr.decode(errors="replace")
+        raise Fail(packages.reason(said, f"download of {offer.package} {offer.version}"),
+                   said.strip())
+    return found[0]
+
+
+def download_source(package: str, version: str, directory: Path) -> Path:
+    """The .dsc of a source package, with its archives next to it."""
+    options = _private_apt()
+    command = ["apt-get", *options, "source", "--download-only", f"{package}={version}"]
+    done = proc.capture(command, cwd=directory, check=False)
+    if done.returncode:
+        # Third-party entries without source make the update fail as a whole;
+        # what counts is whether the package is there afterwards.
+        updated = proc.capture(["apt-get", *options, "update"], check=False)
+        done = proc.capture(command, cwd=directory, check=False)
+    found = list(directory.glob(f"{package}_*.dsc"))
+    if done.returncode or len(found) != 1:
+        said = (updated.stderr + done.stderr).decode(errors="replace")
+        raise Fail(packages.reason(said, f"download of the source of {package} {version}"),
+                   said.strip())
+    return found[0]
+
+
+def _private_apt() -> list[str]:
+    """Options that make apt-get use deb-src entries and lists of ours."""
+    root = paths.cache_root() / "apt"
+    parts = root / "sources"
+    for directory in (parts, root / "lists/partial", root / "cache/archives/partial"):
+        directory.mkdir(parents=True, exist_ok=True)
+    for old in parts.iterdir():
+        old.unlink()
+    for file in [ETC / "sources.list", *sorted((ETC / "sources.list.d").glob("*"))]:
+        if file.suffix in (".list", ".sources") and file.is_file():
+            derive = source_stanzas if file.suffix == ".sources" else source_lines
+            (parts / file.name).write_text(derive(file.read_text()))
+    settings = {"Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::sourceparts": parts,
+                "Dir::State::lists": root / "lists", "Dir::Cache": root / "cache",
+                "APT::Sandbox::User": "root"}
+    return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+
+
+def source_lines(text: str) -> str:
+    """deb-src lines for the deb lines of a sources.list."""
+    found = []
+    for line in text.splitlines():
+        entry = re.match(r"\s*deb(?:-src)?\s+(\[[^]]*\]\s+)?(.*)", line)
+        if entry:
+            options = re.sub(r"\barch=\S+?(?=[\s\]])\s*", "", entry[1] or "")
+            options = "" if not options.strip("[] ") else options
+            found.append(f"deb-src {options}{entry[2]}\n")
+    return "".join(dict.fromkeys(found))
+
+
+def source_stanzas(text: str) -> str:
+    """The stanzas of a deb822 .sources file, for source packages only."""
+    found = []
+    for stanza in re.split(r"\n\s*\n", text):
+        body = "\n".join(l for l in stanza.splitlines() if not l.startswith("#"))
+        if not re.search(r"^Types:", body, re.M | re.I) or \
+                re.search(r"^Enabled:\s*no", body, re.M | re.I):
+            continue
+        body = re.sub(r"^Types:.*$", "Types: deb-src", body, flags=re.M | re.I)
+        body = re.sub(r"^Architectures:.*\n?", "", body, flags=re.M | re.I)
+        found.append(body.strip() + "\n")
+    return "\n".join(found)

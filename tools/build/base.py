@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The base kernel: Debian's linux-source-6.12, or what KSRC= names.
+
+Whatever its form, it ends as a bare git repository in the cache that holds one
+commit, found again by the hash of what it was made from.
+"""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, ContextManager, Iterator
+
+import aptget
+import cache
+import git
+import importer
+import packages
+import proc
+from importer import Opened, Wanted
+from ui import Fail, Step
+
+PACKAGE = "linux-source-6.12"
+WANTED = "6.12"
+REPO = "base.git"
+IMPORT_VERSION = "import 1"
+IMPORT_MIB = 900
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base kernel that can be had. Nothing is fetched before `repo()`."""
+    label: str          # what is printed and recorded
+    key: str            # hash of the content it is made from
+    open: Callable[[Wanted], ContextManager[Opened]]
+    offer: aptget.Offer | None = None
+
+    def repo(self) -> Path:
+        """Bare repository with the base as branch `importer.BRANCH`."""
+        return self._import(cache.key(IMPORT_VERSION, self.key), importer.everything)
+
+    def excerpt(self, directories: set[str]) -> Path:
+        """The same with only the files that lie directly in `directories`:
+        enough to try patches on, in a hundredth of the space."""
+        name = cache.key(IMPORT_VERSION, self.key, *sorted(directories))
+        return self._import(name, lambda p: p == "Makefile" or os.path.dirname(p) in directories)
+
+    def _import(self, digest: str, wanted: Wanted) -> Path:
+        def make(part: Path) -> list[str]:
+            proc.need_space(part, IMPORT_MIB, "the base kernel")
+            with self.open(wanted) as tree, Step(f"base: importing {self.label}") as step:
+                importer.commit(part / REPO, tree, message=f"{self.label}\n", step=step,
+                                check=_demand_version)
+            release(part / REPO)
+            return importer.packed_files(part / REPO)
+        return cache.get("base", digest, make) / REPO
+
+
+def release(repo: Path) -> str:
+    """The point release of an imported base, from its Makefile."""
+    makefile = git.blob(repo, importer.BRANCH, "Makefile")
+    if makefile is None:
+        raise Fail("this is no kernel source: it has no Makefile at its top")
+    return version(makefile)
+
+
+def version(makefile: bytes) -> str:
+    """6.12.117 from the kernel's top Makefile."""
+    parts = [re.search(rb"^%s = *(\d*)$" % name, makefile, re.M)
+             for name in (b"VERSION", b"PATCHLEVEL", b"SUBLEVEL")]
+    if not all(parts):
+        raise Fail("this is no kernel source: its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL")
+    return ".".join(part[1].decode() for part in parts)
+
+
+def _demand_version(path: str, data: bytes) -> None:
+    if path == "Makefile":
+        found = version(data)
+        if found.rsplit(".", 1)[0] != WANTED:
+            raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x")
+
+
+def choose() -> Base:
+    """The base that KSRC= or BASE= ask for, else the newest on offer."""
+    if source := os.environ.get("KSRC"):
+        return from_path(Path(source).expanduser())
+    found = on_offer()
+    if not found:
+        packages.update()
+        found = on_offer()
+    if not found:
+        raise Fail(f"the package manager offers no {PACKAGE}; name a tarball or a directory by KSRC=")
+    wanted = os.environ.get("BASE")
+    if not wanted:
+        return found[0]
+    for base in found:
+        if wanted in (base.offer.version, base.offer.release):
+            return base
+    raise Fail(f"BASE={wanted}: not on offer; there are "
+               + ", ".join(b.offer.release for b in found), code=2)
+
+
+def on_offer() -> list[Base]:
+    """What the package manager can download, newest first."""
+    return [Base(f"{PACKAGE} {o.version}", o.sha256, lambda wanted, o=o: _open_deb(o, wanted), o)
+            for o in aptget.offers(PACKAGE)]
+
+
+@contextmanager
+def _open_deb(offer: aptget.Offer, wanted: Wanted) -> Iterator[Opened]:
+    """Download a .deb for as long as it is read."""
+    with cache.scratch() as scratch:
+        with Step(f"base: downloading {offer.package} {offer.version}"):
+            deb = aptget.download(offer, scratch)
+        with importer.open_archive(_inner_tar(deb, scratch), wanted) as tree:
+            yield tree
+
+
+def _inner_tar(deb: Path, scratch: Path) -> Path:
+    """Take the source archive out of its package, which is then removed."""
+    child = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE)
+    with tarfile.open(fileobj=child.stdout, mode="r|") as tar:
+        for member in tar:
+            if member.isreg() and "/src/linux-source" in member.name:
+                target = scratch / Path(member.name).name
+                with open(target, "wb") as out:
+                    shutil.copyfileobj(tar.extractfile(member), out, 1 << 20)
+                break
+        else:
+            raise Fail(f"{deb.name} has no source archive in it")
+    child.stdout.read()
+    child.wait()
+    deb.unlink()
+    return target
+
+
+def from_path(source: Path) -> Base:
+    """A tarball or a directory of the user's."""
+    if source.is_dir():
+        return _from_dir(source.resolve())
+    if not source.is_file():
+        raise Fail(f"KSRC={source}: neither a tarball nor a directory", code=2)
+    return Base(f"KSRC {source.name}", cache.file_hash(source),
+                lambda wanted: importer.open_archive(source, wanted))
+
+
+def _from_dir(source: Path) -> Base:
+    """A directory counts as changed when a file's size or time has: reading
+    all of it at each call would take longer than everything else."""
+    makefile = source / "Makefile"
+    if not makefile.is_file():
+        raise Fail(f"KSRC={source}: no kernel source: it has no Makefile at its top", code=2)
+    _demand_version("Makefile", makefile.read_bytes())
+    names = importer.walk(source)
+    stats = ((name, os.lstat(source / name)) for name in names)
+    key = cache.key(*(f"{name} {s.st_mode} {s.st_size} {s.st_mtime_ns}" for name, s in stats))
+
+    @contextmanager
+    def open_(wanted: Wanted) -> Iterator[Opened]:
+        yield importer.open_dir(source, filter(wanted, names), int(makefile.stat().st_mtime))
+
+    return Base(f"KSRC {source}", key, open_)

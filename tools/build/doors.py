@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What each `make` target does, step by step."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Iterator
+
+import base
+import basehashes
+import cache
+import importer
+import kernel
+import mails
+import manifest
+import packages
+import paths
+import proc
+import qemu
+import refresh
+import releases
+import tests
+import tree as trees
+import versions
+import vsilicon
+from base import Base
+from manifest import Series
+from ui import Fail, say
+
+
+@dataclass(frozen=True)
+class Door:
+    help: str
+    open: Callable[[], int]
+
+
+def series() -> Series:
+    return manifest.load(paths.PATCHES, paths.TOP)
+
+
+def known() -> basehashes.Known:
+    return basehashes.Known(paths.PATCHES / basehashes.NAME)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One build at a time in a clone. Not held while a guest runs."""
+    with cache.lock(paths.BUILD / ".lock", "this clone"):
+        yield
+
+
+def _linux() -> Base:
+    """build/linux with the series on the chosen base."""
+    chosen = base.choose()
+    repo = chosen.repo()
+    release = base.release(repo)
+    say(f"base: {chosen.label} (Linux {release}, {chosen.key[:16]})")
+    try:
+        trees.make(trees.LINUX, repo, series(), known())
+    except basehashes.UnknownBase as unknown:
+        unknown.details = releases.difference(unknown, repo, series())
+        raise
+    versions.record("base", source=chosen.label, release=release, sha256=chosen.key)
+    return chosen
+
+
+def tree() -> int:
+    packages.ensure("build")
+    with _alone():
+        _linux()
+    return 0
+
+
+def patched_kernel() -> int:
+    packages.ensure("build")
+    with _alone():
+        _linux()
+        kernel.patched(trees.LINUX)
+    return 0
+
+
+def base_kernel() -> int:
+    packages.ensure("build")
+    with _alone():
+        kernel.of_base(base.choose())
+    return 0
+
+
+def emulator() -> int:
+    packages.ensure("build", "qemu")
+    with _alone():
+        qemu.build()
+    return 0
+
+
+def _guest(subcommand: str, which: str = "patched") -> int:
+    """Build what is missing, then hand over to the virtual machine."""
+    vsilicon.check()
+    packages.ensure("build", "qemu", "guest")
+    with _alone():
+        if which == "patched":
+            _linux()
+            kernel.patched(trees.LINUX)
+        else:
+            kernel.of_base(base.choose())
+        qemu.build()
+    return vsilicon.call(subcommand, which)
+
+
+def run() -> int:
+    return _guest("run")
+
+
+def shell() -> int:
+    return _guest("shell")
+
+
+def base_run() -> int:
+    return _guest("run", "base")
+
+
+def test() -> int:
+    vsilicon.check()
+    packages.ensure("build", "qemu", "guest", "test")
+    with _alone():
+        _linux()
+        kernel.patched(trees.LINUX)
+        kernel.of_base(base.choose())
+        qemu.build()
+    return tests.run()
+
+
+def take_back() -> int:
+    packages.ensure("build")
+    with _alone():
+        refresh.refresh(trees.LINUX, series(), known())
+        if trees.QEMU.git_dir.is_dir():
+            refresh.refresh(trees.QEMU, qemu.series(), qemu.known())
+    return 0
+
+
+def write_series() -> int:
+    packages.ensure("build")
+    with _alone():
+        _linux()
+        mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)
+    return 0
+
+
+def check_releases() -> int:
+    packages.ensure("build")
+    with _alone():
+        offered = base.on_offer()
+        results = releases.check(series(), offered, known())
+    return int(not results or any(reason for _, reason in results))
+
+
+def accept_base() -> int:
+    """Put the replaced files of the present base on record."""
+    packages.ensure("build")
+    with _alone():
+        record = known()
+        releases.learn(series(), [base.choose().repo()], record)
+        record.write()
+    say(f"wrote {paths.shown(record.file)}")
+    return 0
+
+
+def clean() -> int:
+    """Remove what is generated, but no edits that exist nowhere else."""
+    with _alone():
+        for tree_ in (trees.LINUX, trees.QEMU):
+            if tree_.git_dir.is_dir():
+                trees.refuse_to_lose(tree_)
+        for path in paths.BUILD.iterdir():
+            if path.name != ".lock":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(paths.BUILD)
+    say("removed build/")
+    return 0
+
+
+def clean_cache() -> int:
+    cache.clean()
+    return 0
+
+
+def show_help() -> int:
+    width = max(map(len, DOORS))
+    for name, door in DOORS.items():
+        say(f"  make {name:{width}}  {door.help}")
+    say("""
+  MACHINE=  machine file below tools/testing/virtual-silicon/machines, without .toml
+  CPUS=     number of CPUs of the guest        CMD=   command to run in it
+  TIME=     free or deterministic              JOBS=  parallel compilers
+  BASE=     point release of the base          KSRC=  tarball or directory instead""")
+    return 0
+
+
+DOORS = {
+    "help": Door("this list", show_help),
+    "run": Door("build what is missing, boot the patched kernel, show what it does", run),
+    "shell": Door("a root shell in the guest", shell),
+    "base-run": Door("the same as run with the unpatched base kernel", base_run),
+    "test": Door("all tests; the last line counts them", test),
+    "kernel": Door("build/out/patched/bzImage", patched_kernel),
+    "base-kernel": Door("build/out/base/bzImage", base_kernel),
+    "qemu": Door("build/out/qemu/qemu-system-x86_64", emulator),
+    "tree": Door("build/linux: git tree, the base and one commit per patch", tree),
+    "refresh": Door("take commits made in build/linux and build/qemu/src into the repository", take_back),
+    "series": Door("build/series: the patches as mails", write_series),
+    "releases": Door("try the patches on each base release on offer", check_releases),
+    "accept-base": Door("record that replaced base files were reviewed (patches/base-hashes)", accept_base),
+    "clean": Door("remove build/", clean),
+    "clean-cache": Door("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", clean_cache),
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Building the guest kernels: patched from build/linux, base in the cache.
+
+Objects lie in a directory directly below the source (`OBJ`). The kernel's
+Makefile then names its sources by a relative path, and ccache finds what the
+other tree has compiled already.
+"""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import cache
+import git
+import importer
+import paths
+import proc
+import tree as trees
+import versions
+from base import Base
+from tree import Tree
+from ui import Step, Fail, counter, say
+
+OBJ = ".obj"
+OBJ_MIB = 500
+_COMPILED = re.compile(r"^  (CC|AS|HOSTCC|LD) ")
+
+
+def patched_fragments() -> list[Path]:
+    return [paths.KERNEL_CONFIG, paths.PATCHED_CONFIG]
+
+
+def base_fragments() -> list[Path]:
+    return [paths.KERNEL_CONFIG]
+
+
+def patched(tree: Tree) -> None:
+    """build/out/patched from the tree as it stands, edits included."""
+    stamp = _stamp(tree, patched_fragments())
+    out = paths.kernel_image("patched").parent
+    mark = out / "made-from"
+    if stamp and mark.exists() and mark.read_text() == stamp and (out / "bzImage").exists():
+        say(f"kernel: {paths.shown(out)}/bzImage is up to date")
+        return
+    _build(tree.path, "patched", patched_fragments())
+    out.mkdir(parents=True, exist_ok=True)
+    mark.unlink(missing_ok=True)
+    _install(tree.path / OBJ, out)
+    mark.write_text(stamp)
+    versions.record("kernel-patched", tip=tree.ref("HEAD"), **_image_hashes(out))
+
+
+def _stamp(tree: Tree, fragments: list[Path]) -> str:
+    """Names everything the build depends on, or '' if that has no name."""
+    if trees.uncommitted(tree):
+        return ""
+    return cache.key(tree.ref("HEAD") or "", compiler(), *(f.read_bytes() for f in fragments))
+
+
+def of_base(base: Base) -> None:
+    """build/out/base, which every clone shares through the cache."""
+    digest = cache.key("kernel 1", base.key, compiler(),
+                       *(f.read_bytes() for f in base_fragments()))
+
+    def make(part: Path) -> list[str]:
+        source = part / "linux"
+        _check_out(base.repo(), source)
+        _build(source, "base", base_fragments())
+        _install(source / OBJ, part)
+        with Step("kernel (base): removing its source and objects"):
+            shutil.rmtree(source)
+        return ["bzImage", "config"]
+
+    entry = cache.get("kernel", digest, make, resume=True)
+    out = paths.kernel_image("base").parent
+    for name in ("bzImage", "config"):
+        link(out / name, entry / name)
+    versions.record("kernel-base", source=base.label, **_image_hashes(out))
+
+
+def _check_out(repo: Path, target: Path) -> None:
+    """The base's files, once: a complete checkout has its mark."""
+    done = target / ".checked-out"
+    if done.exists():
+        return
+    proc.need_space(target, trees.LINUX.mib, "the base kernel's tree")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    with Step("kernel (base): writing its source"):
+        index = {"GIT_INDEX_FILE": str(target.parent / "index")}
+        git.run(f"--git-dir={repo}", f"--work-tree={target}", "-c", "core.bare=false",
+                "-c", "checkout.workers=0", "read-tree", "--reset", "-u", importer.BRANCH, env=index)
+        (target.parent / "index").unlink()
+    done.touch()
+
+
+def _build(source: Path, name: str, fragments: list[Path]) -> None:
+    obj = source / OBJ
+    proc.need_space(source, OBJ_MIB, f"the {name} kernel's objects")
+    configure(source, name, fragments)
+    log = paths.LOG / f"kernel-{name}.log"
+    known_total = paths.LOG / "kernel.count"
+    total = int(known_total.read_text()) if known_total.exists() else 0
+    with Step(f"kernel ({name}): compiling") as step:
+        done = proc.logged([*_make(source), f"-j{proc.jobs()}", "bzImage"], log,
+                           what=f"kernel ({name})", count=_COMPILED,
+                           progress=counter(step, "objects", total))
+    if not total or done > total:
+        known_total.write_text(str(done))
+    if not (obj / "arch/x86/boot/bzImage").is_file():
+        raise Fail(f"kernel ({name}): make ended well but there is no bzImage (see {log})")
+
+
+def _make(source: Path) -> list[str]:
+    """Fixed names and times, so that equal sources give equal images. The
+    release has no '+' of a git tree in it: LOCALVERSION is set, to nothing."""
+    return ["make", "-C", str(source), f"O={source / OBJ}", "ARCH=x86_64", "LOCALVERSION=",
+            "KBUILD_BUILD_USER=x86-dvfs", "KBUILD_BUILD_HOST=build", "KBUILD_BUILD_VERSION=1",
+            "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
+
+
+def configure(source: Path, name: str, fragments: list[Path]) -> None:
+    """allnoconfig plus the fragments, each of whose lines must come true."""
+    obj = source / OBJ
+    obj.mkdir(exist_ok=True)
+    wanted = obj / "fragment.config"
+    wanted.write_text("".join(f.read_text() for f in fragments))
+    fresh = obj / "fresh.config"
+    proc.logged([*_make(source), f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
+                 "allnoconfig"], paths.LOG / f"config-{name}.log", what=f"kernel ({name}) configuration")
+    if lost := unmet(wanted.read_text(), fresh.read_text()):
+        raise Fail(f"kernel ({name}): {len(lost)} requested symbols did not come out as asked: "
+                   + ", ".join(lost) + " (a dependency is missing, or the symbol does not exist)")
+    config = obj / ".config"
+    # An unchanged file keeps its time, and with it everything compiled.
+    if not config.exists() or config.read_bytes() != fresh.read_bytes():
+        shutil.copyfile(fresh, config)
+
+
+_SETTING = re.compile(r"^(?:(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set)$", re.M)
+
+
+def settings(config: str) -> dict[str, str]:
+    """{symbol: value}; "n" for one that is not set."""
+    return {m[1] or m[3]: m[2] if m[1] else "n" for m in _SETTING.finditer(config)}
+
+
+def unmet(fragment: str, config: str) -> list[str]:
+    """Settings of the fragment that the configuration does not have."""
+    got = settings(config)
+    return [f"{symbol}={value} (is {got.get(symbol, 'n')})"
+            for symbol, value in settings(fragment).items() if got.get(symbol, "n") != value]
+
+
+def _install(obj: Path, out: Path) -> None:
+    for source, name in ((obj / "arch/x86/boot/bzImage", "bzImage"), (obj / ".config", "config")):
+        part = out / (name + ".part")
+        shutil.copyfile(source, part)
+        part.replace(out / name)
+
+
+def link(name: Path, target: Path) -> None:
+    """Point `name` at `target`, replacing what was there in one step."""
+    name.parent.mkdir(parents=True, exist_ok=True)
+    part = name.with_name(name.name + ".part")
+    part.unlink(missing_ok=True)
+    part.symlink_to(target)
+    os.replace(part, name)
+
+
+def _image_hashes(out: Path) -> dict[str, str]:
+    return {"compiler": compiler(), "config": cache.file_hash(out / "config"),
+            "bzImage": cache.file_hash(out / "bzImage")}
+
+
+def compiler() -> str:
+    return proc.text(["gcc", "--version"], env=proc.build_environment()).splitlines()[0]

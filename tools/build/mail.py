@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Patches as mails: read by git's own parser, written in one stable form.
+
+The diff is kept without blob names and without a summary: both would change
+with the base's point release, or repeat what the diff says.
+"""
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import git
+from ui import Fail
+
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$")
+
+
+@dataclass(frozen=True)
+class Mail:
+    author: str          # Name <address>
+    date: str            # RFC 2822, empty: that of the base
+    subject: str
+    body: str
+    diff: str
+
+    @property
+    def message(self) -> str:
+        return self.subject + ("\n\n" + self.body if self.body else "") + "\n"
+
+
+def read(path: Path) -> Mail:
+    with tempfile.TemporaryDirectory() as tmp:
+        msg, diff = Path(tmp, "msg"), Path(tmp, "diff")
+        info = git.run("mailinfo", "-b", msg, diff, stdin=_with_blank_end(path.read_bytes()))
+        head = dict(re.findall(r"^(\w+): (.*)$", info, re.M))
+        body = msg.read_text(errors="surrogateescape").strip("\n")
+        patch = diff.read_text(errors="surrogateescape")
+    for needed, where in (("Subject", "Subject:"), ("Email", "From: Name <address>")):
+        if not head.get(needed):
+            raise Fail(f"{path}: the mail has no '{where}' line")
+    start = patch.find("diff --git ")
+    return Mail(f"{head.get('Author', '')} <{head['Email']}>", head.get("Date", ""),
+                head["Subject"], body, patch[start:] if start >= 0 else "")
+
+
+def _with_blank_end(mail: bytes) -> bytes:
+    """git wants an empty line after the headers, even if no body follows."""
+    return mail if b"\n\n" in mail else mail.rstrip(b"\n") + b"\n\n"
+
+
+def write(mail: Mail) -> str:
+    date = f"Date: {mail.date}\n" if mail.date else ""
+    body = mail.body + "\n" if mail.body else ""
+    return (f"From: {mail.author}\n{date}Subject: {mail.subject}\n\n{body}---\n\n"
+            + strip_blob_names(mail.diff))
+
+
+def strip_blob_names(diff: str) -> str:
+    return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff, flags=re.M)
+
+
+def same(a: Mail, b: Mail) -> bool:
+    """Equal but for what depends on the point release: line numbers, blob
+    names and the text that git repeats after a hunk's line numbers."""
+    def core(mail: Mail) -> tuple[str, ...]:
+        diff = re.sub(r"^@@ .*$", "@@", strip_blob_names(mail.diff), flags=re.M)
+        # format-patch closes a mail with "-- " and git's version
+        diff = re.sub(r"\n-- \n.*\Z", "\n", diff, flags=re.S)
+        return (mail.author, mail.date, mail.subject, mail.body.strip(), diff.strip("\n"))
+    return core(a) == core(b)
+
+
+def touched(diff: str) -> list[str]:
+    """Paths a diff speaks of, on either side."""
+    found = re.findall(r"^(?:---|\+\+\+) [ab]/(\S+)", diff, re.M)
+    found += re.findall(r"^rename (?:from|to) (\S+)", diff, re.M)
+    found += [p for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)", diff, re.M) for p in pair]
+    return sorted(set(found))
+
+
+def hunk_at(diff: str, path: str, line: int) -> str:
+    """The hunk of `path` that starts at `line` of the old file, for people:
+    its number in the file and its header."""
+    number, here = 0, False
+    for text in diff.splitlines():
+        if text.startswith("diff --git "):
+            here, number = text.endswith(" b/" + path), 0
+        found = _HUNK.match(text) if here else None
+        if found:
+            number += 1
+            if int(found[1]) == line:
+                return f"hunk {number}: {text}"
+    return f"the hunk at line {line}"

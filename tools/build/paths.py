@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where everything is. Nothing else in this directory spells out a path."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+PATCHES = TOP / "patches"
+SILICON = TOP / "tools/testing/virtual-silicon"
+KERNEL_CONFIG = SILICON / "kernel.config"
+PATCHED_CONFIG = SILICON / "kernel-patched.config"
+PACKAGES = TOP / "tools/build/packages.txt"
+
+BUILD = TOP / "build"
+LINUX = BUILD / "linux"
+QEMU = BUILD / "qemu"
+OUT = BUILD / "out"
+LOG = BUILD / "log"
+RUN = BUILD / "run"
+SERIES = BUILD / "series"
+TESTS = BUILD / "test"
+VERSIONS = BUILD / "versions.json"
+
+QEMU_BINARY = OUT / "qemu/qemu-system-x86_64"
+
+
+def kernel_image(name: str) -> Path:
+    """bzImage of `name`, which is "patched" or "base"."""
+    return OUT / name / "bzImage"
+
+
+def cache_root() -> Path:
+    """What outlives a clone: entries that depend on pinned inputs alone."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "x86-dvfs"
+
+
+def shown(path: Path) -> str:
+    """`path` as a user at the top of the repository would type it."""
+    try:
+        return str(path.relative_to(TOP))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Running other programs: quietly, or into a log with a counter."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Callable, Mapping, Sequence
+
+import paths
+from ui import Fail
+
+LOG_TAIL = 20
+
+# make hands its own flags and our variables (CMD=, CPUS=) to every child; the
+# kernel's make would take them for its own.
+_MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
+               "MACHINE", "CPUS", "CMD", "KSRC", "BASE", "TIME", "JOBS")
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment without make's state, in the C locale."""
+    env = {k: v for k, v in os.environ.items() if k not in _MAKE_STATE}
+    env.update(LC_ALL="C.UTF-8", DEBIAN_FRONTEND="noninteractive")
+    env.update(extra or {})
+    return env
+
+
+def build_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """As little as a compiler needs, so that results depend on inputs only."""
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
+           "HOME": os.environ.get("HOME", "/")}
+    if Path("/usr/lib/ccache").is_dir():
+        env["PATH"] = "/usr/lib/ccache:" + env["PATH"]
+        env.update(CCACHE_DIR=str(paths.cache_root() / "ccache"),
+                   CCACHE_MAXSIZE="1G", CCACHE_NOHASHDIR="1")
+    env.update(extra or {})
+    return env
+
+
+def capture(argv: Sequence[str | Path], *, cwd: Path | None = None,
+            stdin: bytes | None = None, check: bool = True,
+            env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:
+    """Run to the end with output kept as bytes. A failure is a Fail that
+    carries what the program said."""
+    argv = [str(a) for a in argv]
+    try:
+        done = subprocess.run(argv, cwd=cwd, input=stdin, env=env or environment(),
+                              stdin=None if stdin is not None else subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except FileNotFoundError:
+        raise Fail(f"{argv[0]} is not installed") from None
+    if check and done.returncode:
+        raise Fail(f"{' '.join(argv[:4])} failed (exit {done.returncode})",
+                   done.stderr.decode(errors="replace").strip())
+    return done
+
+
+def text(argv: Sequence[str | Path], **kwargs) -> str:
+    return capture(argv, **kwargs).stdout.decode(errors="replace")
+
+
+def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None = None,
+           env: Mapping[str, str] | None = None,
+           count: re.Pattern[str] | None = None,
+           progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+    """Run with output to `log`. Lines that match `count` are counted and
+    reported; groups `done` and `total` of the pattern say it themselves.
+    Returns the count. On failure the log's end is shown."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    done = 0
+    with open(log, "w") as out:
+        child = subprocess.Popen([str(a) for a in argv], cwd=cwd,
+                                 env=env or build_environment(),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True, errors="replace")
+        try:
+            for line in child.stdout:
+                out.write(line)
+                if count and (found := count.search(line)):
+                    said = found.groupdict()
+                    done = int(said.get("done", done + 1))
+                    progress(done, int(said.get("total", 0)))
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+        code = child.wait()
+    if code:
+        raise Fail(failure_reason(log, what), tail(log))
+    return done
+
+
+_ERROR_LINE = re.compile(r"\berror:|No space left|fatal error|\bERROR\b")
+
+
+def failure_reason(log: Path, what: str) -> str:
+    """The first line that names an error, since make's last one never does."""
+    for line in log.read_text(errors="replace").splitlines():
+        if _ERROR_LINE.search(line):
+            return f"{what} failed: {line.strip()}  (whole log: {paths.shown(log)})"
+    return f"{what} failed  (whole log: {paths.shown(log)})"
+
+
+def tail(log: Path, lines: int = LOG_TAIL) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def need_space(where: Path, mib: int, what: str) -> None:
+    """Refuse before work starts that would fill the disk."""
+    while not where.exists():
+        where = where.parent
+    free = shutil.disk_usage(where).free >> 20
+    if free < mib:
+        raise Fail(f"no disk space for {what}: {where} has {free} MiB free, {mib} MiB are needed")
+
+
+def jobs() -> int:
+    """JOBS= or one per CPU."""
+    value = os.environ.get("JOBS") or str(len(os.sched_getaffinity(0)))
+    if not value.isdigit() or int(value) < 1:
+        raise Fail(f"JOBS={value}: a number of parallel compilers, 1 or more", code=2)
+    return int(value)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Building the emulator: Debian's QEMU source with our files and patches.
+
+Source and objects stay in build/qemu, so that a change of ours compiles only
+what it touches; the program itself is kept in the cache by its inputs.
+"""
+from __future__ import annotations
+
+import bz2
+import re
+import shutil
+from pathlib import Path
+
+import aptget
+import basehashes
+import cache
+import chain
+import importer
+import kernel
+import manifest
+import packages
+import paths
+import proc
+import tree as trees
+import versions
+from manifest import Series
+from ui import Fail, Step, counter, say
+
+# All of one source package, one version; this one is the same on every architecture.
+SOURCE, WITNESS = "qemu", "qemu-system-data"
+WANTED = "7.2"
+PROGRAM = "qemu-system-x86_64"
+OBJ_MIB = 600
+
+CONFIGURE = ["--target-list=x86_64-softmmu", "--without-default-features", "--enable-tcg",
+             "--enable-fdt=system", "--disable-docs", "--disable-tools", "--disable-werror",
+             "--meson=/usr/bin/meson", "--python=/usr/bin/python3", "--with-git-submodules=ignore"]
+
+_IMPORT = "qemu import 1"
+_NINJA = re.compile(r"^\[(?P<done>\d+)/(?P<total>\d+)\]")
+
+
+def series() -> Series:
+    root = paths.SILICON / "qemu"
+    return manifest.load(root / "patches", root / "files", loose="virtual silicon: add its files")
+
+
+def offered_version() -> str:
+    """The source version that goes with the package manager's QEMU."""
+    found = aptget.offers(WITNESS)
+    if not found:
+        packages.update()
+        found = aptget.offers(WITNESS)
+    if not found:
+        raise Fail(f"the package manager offers no {WITNESS}: this needs Debian 12")
+    if not found[0].release.startswith(WANTED):
+        raise Fail(f"the package manager's QEMU is {found[0].release}; the virtual silicon is"
+                   f" for {WANTED} (Debian 12)")
+    return found[0].version
+
+
+def build() -> None:
+    """build/out/qemu/qemu-system-x86_64, from the cache or compiled."""
+    version, ours = offered_version(), series()
+    if trees.QEMU.git_dir.is_dir() and (edits := trees.edits(trees.QEMU)):
+        _build_edited(edits)
+        return
+    digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, chain.inputs_key(ours, version))
+    entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
+    kernel.link(paths.QEMU_BINARY, entry / PROGRAM)
+    versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest,
+                    sha256=cache.file_hash(entry / PROGRAM))
+    say(f"qemu: {SOURCE} {version} with {len(chain.commits(ours))} commits,"
+        f" {paths.shown(paths.QEMU_BINARY)}")
+
+
+def _build_edited(edits: str) -> None:
+    """Someone works in build/qemu/src: that is what they want to run, and
+    nothing for the cache."""
+    say(f"qemu: building {paths.shown(trees.QEMU.path)} with its {edits}")
+    program = _compile()
+    kernel.link(paths.QEMU_BINARY, program)
+    versions.record("qemu", source=f"{paths.shown(trees.QEMU.path)} with {edits}",
+                    sha256=cache.file_hash(program))
+
+
+def source(version: str, ours: Series) -> None:
+    """build/qemu/src: Debian's source with the series on it."""
+    repo = cache.get("qemu-source", cache.key(_IMPORT, version),
+                     lambda part: _import(part, version)) / "qemu.git"
+    paths.QEMU.mkdir(parents=True, exist_ok=True)
+    trees.make(trees.QEMU, repo, ours, basehashes.Known(ours.patch_dir / basehashes.NAME))
+
+
+def _import(part: Path, version: str) -> list[str]:
+    """Debian's patched tree as a repository."""
+    proc.need_space(part, 800, "QEMU's source")
+    with cache.scratch() as scratch:
+        with Step(f"qemu: downloading the source of {SOURCE} {version}"):
+            dsc = aptget.download_source(SOURCE, version, scratch)
+        with Step(f"qemu: importing {SOURCE} {version}"):
+            unpacked = scratch / "src"
+            proc.capture(["dpkg-source", "--no-check", "-x", dsc, unpacked])
+            _stand_in_firmware(unpacked)
+            date = int((unpacked / "debian/changelog").stat().st_mtime)
+            names = importer.walk(unpacked)
+            tree = importer.open_dir(unpacked, names, date)
+            importer.commit(part / "qemu.git", tree, message=f"{SOURCE} {version}\n")
+    return importer.packed_files(part / "qemu.git")
+
+
+def _fill(part: Path, version: str, ours: Series) -> list[str]:
+    source(version, ours)
+    shutil.copy2(_compile(), part / PROGRAM)
+    return [PROGRAM]
+
+
+def _compile() -> Path:
+    """Bring the objects up to date with the source; returns the program."""
+    obj = paths.QEMU / "obj"
+    proc.need_space(paths.QEMU, OBJ_MIB, "QEMU's objects")
+    log = paths.LOG / "qemu.log"
+    if not (obj / "build.ninja").exists():
+        _configure(obj)
+    with Step("qemu: compiling") as step:
+        proc.logged(["ninja", "-v", "-C", obj, f"-j{proc.jobs()}", PROGRAM], log,
+                    what="qemu", count=_NINJA, progress=counter(step, "steps"))
+    return obj / PROGRAM
+
+
+def _configure(obj: Path) -> None:
+    """Configure in an empty directory: meson does not take up half a one."""
+    shutil.rmtree(obj, ignore_errors=True)
+    obj.mkdir(parents=True)
+    with Step("qemu: configuring"):
+        proc.logged([paths.QEMU / "src/configure", *CONFIGURE], paths.LOG / "qemu-configure.log",
+                    what="qemu configuration", cwd=obj)
+
+
+def _stand_in_firmware(source: Path) -> None:
+    """Debian's source lacks the edk2 images that the build installs; guests
+    here start from seabios, and empty archives satisfy the build."""
+    roms = source / "pc-bios"
+    for name in re.findall(r"'(edk2-[\w.-]+\.fd)'", (roms / "meson.build").read_text()):
+        if not (roms / f"{name}.bz2").exists():
+            (roms / f"{name}.bz2").write_bytes(bz2.compress(b""))

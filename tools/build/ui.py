@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the user sees: one line per step, one line per failure."""
+from __future__ import annotations
+
+import sys
+import time
+from typing import Callable
+
+
+class Fail(Exception):
+    """A reason that fits one line; `details` are printed below it."""
+
+    def __init__(self, reason: str, details: str = "", code: int = 1):
+        super().__init__(reason)
+        self.details = details
+        self.code = code
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+class Step:
+    """A step that may take long: announced, kept alive, closed with its time.
+
+    On a terminal one line is rewritten in place. Elsewhere (a CI log) a line
+    is added each `HEARTBEAT` seconds.
+    """
+
+    HEARTBEAT = 30.0
+
+    def __init__(self, title: str):
+        self.title = title
+        self.note = ""
+        self._status = None
+
+    def __enter__(self) -> "Step":
+        self.start = self._last = time.monotonic()
+        if sys.stdout.isatty():
+            self._status = _rich_status(self.title)
+        if self._status:
+            self._status.start()
+        else:
+            say(f"{self.title} ...")
+        return self
+
+    def update(self, note: str) -> None:
+        self.note = note
+        now = time.monotonic()
+        if self._status:
+            if now - self._last > 0.2:
+                self._last = now
+                self._status.update(self._line())
+        elif now - self._last > self.HEARTBEAT:
+            self._last = now
+            say("  " + self._line())
+
+    def __exit__(self, kind, error, trace) -> None:
+        if self._status:
+            self._status.stop()
+        if kind is None:
+            say(self._line())
+        elif kind is KeyboardInterrupt:
+            say(f"{self.title}: interrupted; the next call continues")
+
+    def _line(self) -> str:
+        elapsed = clock(time.monotonic() - self.start)
+        return ", ".join(p for p in (self.title, self.note, elapsed) if p)
+
+
+def _rich_status(title: str):
+    """A spinner where python3-rich is installed; the first run may lack it."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(highlight=False, markup=False).status(title)
+
+
+def counter(step: Step, unit: str, expected: int = 0) -> Callable[[int, int], None]:
+    """A function that shows how many of `total` are done; without a total, of
+    as many as were `expected` from last time."""
+    def show(done: int, total: int = 0) -> None:
+        of = f"of {total} " if total else f"of about {expected} " if expected > done else ""
+        step.update(f"{done} {of}{unit}")
+    return show
