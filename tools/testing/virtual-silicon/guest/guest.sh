@@ -49,17 +49,8 @@ dump_cpuidle()
 	done
 }
 
-dump_rapl()
+# names of the powercap zones
+dump_zones()
 {
-	dump /sys/class/powercap/intel-rapl:*/name /sys/class/powercap/intel-rapl:*/energy_uj
-}
-
-# read_msrs CPU MSR...: "msr value" per line, "msr fault" where it raises #GP
-read_msrs()
-{
-	_cpu=$1
-	shift
-	for _msr; do
-		echo "$_msr $(rdmsr -c -p "$_cpu" "$_msr" 2>/dev/null || echo fault)"
-	done
+	dump /sys/class/powercap/intel-rapl:*/name
 }

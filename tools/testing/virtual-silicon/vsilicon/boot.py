@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import ini, ssdt
-from .encode import MAX_CPUID_LEVEL
+from .encode import MAX_CPUID_LEVEL, MAX_EXTENDED_LEVEL
 from .errors import GuestError, UsageError
 from .job import Answer, Section
 from .machine import Machine
@@ -91,8 +91,8 @@ def _cpu_option(m: Machine) -> str:
     return ",".join([
         "max", f"vendor={m.vendor}", f"family={m.family}", f"model={m.model}",
         f"stepping={m.stepping}", f"model-id={_escape(m.title)}",
-        f"level={MAX_CPUID_LEVEL}", f"ucode-rev={m.microcode << 32:#x}",
-        "-hypervisor", "-la57", "-svm",
+        f"level={MAX_CPUID_LEVEL}", "xlevel=0x80000008", f"ucode-rev={m.microcode << 32:#x}",
+        "-hypervisor", "-la57", "-svm", "-3dnow", "-3dnowext", "-sse4a", "-mmxext",
     ])
 
 
@@ -116,7 +116,8 @@ def _model_options(c: Config) -> list[str]:
 
 
 def kernel_command_line(c: Config) -> str:
-    words = ["console=ttyS0", "panic=-1", "mitigations=off"]
+    # Jobs write marks: without allow_writes each boot would warn of it.
+    words = ["console=ttyS0", "panic=-1", "mitigations=off", "msr.allow_writes=on"]
     if c.mode == "deterministic":
         words.append("tsc=reliable")	# nothing to check it against
     return " ".join(words + c.append.split())

@@ -31,6 +31,7 @@ POWER_SHIFT, TIME_SHIFT = 3, 10
 CRYSTAL_HZ = 1_000_000_000
 
 MAX_CPUID_LEVEL = 0x16
+MAX_EXTENDED_LEVEL = 0x80000008
 LOCK = 1 << 31
 
 
@@ -140,6 +141,7 @@ def msrs(m: Machine) -> dict[int, int]:
     out.update(config_tdp(m))
     out.update(package_residency(m))
     out.update(rapl_domains(m))
+    out.update((msr, 0) for msr in m.features["zero_msrs"])
     if m.features["client_msrs"]:
         out.update(client(m))
     return out
@@ -192,6 +194,10 @@ def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
 
 Leaf = tuple[int, int, int, int]
 
+#: (leaf, sub-leaf); None for leaves without sub-leaves, where ECX is ignored
+#: on input: programs leave anything in it.
+LeafKey = tuple[int, int | None]
+
 
 def mwait_edx(m: Machine) -> int:
     """Leaf 5 EDX: number of sub-states per C-state, four bits each.
@@ -228,34 +234,34 @@ def leaf_16(m: Machine) -> Leaf:
             m.bus_khz // 1000, 0)
 
 
-def cpuid(m: Machine) -> dict[tuple[int, int], Leaf]:
+def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
     """Leaves replaced as a whole."""
-    return {(0x5, 0): leaf_5(m), (0x6, 0): leaf_6(m),
-            (0x15, 0): leaf_15(m), (0x16, 0): leaf_16(m)}
+    return {(0x5, None): leaf_5(m), (0x6, None): leaf_6(m),
+            (0x15, None): leaf_15(m), (0x16, None): leaf_16(m)}
 
 
-def cpuid_set(m: Machine) -> dict[tuple[int, int], Leaf]:
+def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
     """Bits added to what the emulator says."""
     monitor, est = 1 << 3, 1 << 7
-    out: dict[tuple[int, int], Leaf] = {
-        (0x1, 0): (0, 0, monitor | est, 0),
-        (0x80000007, 0): (0, 0, 0, 1 << 8),	# invariant TSC
+    out: dict[LeafKey, Leaf] = {
+        (0x1, None): (0, 0, monitor | est, 0),
+        (0x80000007, None): (0, 0, 0, 1 << 8),	# invariant TSC
     }
     if m.features["waitpkg"]:
         out[0x7, 0] = (0, 0, 1 << 5, 0)
     return out
 
 
-def cpuid_clear(m: Machine) -> dict[tuple[int, int], Leaf]:
+def cpuid_clear(m: Machine) -> dict[LeafKey, Leaf]:
     """Bits removed, each because the registers behind it are not there.
 
     Leaf 1 ECX: VMX, TM2, PDCM, hypervisor; EDX: debug store, thermal control
     (ACPI, TM).  Leaf 0x80000001 ECX: SVM.
     """
-    out: dict[tuple[int, int], Leaf] = {
-        (0x1, 0): (0, 0, 1 << 5 | 1 << 8 | 1 << 15 | 1 << 31,
+    out: dict[LeafKey, Leaf] = {
+        (0x1, None): (0, 0, 1 << 5 | 1 << 8 | 1 << 15 | 1 << 31,
                    1 << 21 | 1 << 22 | 1 << 29),
-        (0x80000001, 0): (0, 0, 1 << 2, 0),
+        (0x80000001, None): (0, 0, 1 << 2, 0),
     }
     if not m.features["waitpkg"]:
         out[0x7, 0] = (0, 0, 1 << 5, 0)

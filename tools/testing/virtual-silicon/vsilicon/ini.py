@@ -23,9 +23,10 @@ def _join(values: object) -> str:
     return "".join(f"{value};" for value in values)  # GKeyFile's list form
 
 
-def _leaves(leaves: dict[tuple[int, int], encode.Leaf]) -> dict[str, str]:
-    return {f"{leaf:#x}.{sub}": ";".join(f"{word:#x}" for word in words)
-            for (leaf, sub), words in sorted(leaves.items())}
+def _leaves(leaves: dict[encode.LeafKey, encode.Leaf]) -> dict[str, str]:
+    return {f"{leaf:#x}.{'*' if sub is None else sub}":
+            ";".join(f"{word:#x}" for word in words)
+            for (leaf, sub), words in leaves.items()}
 
 
 def _idle_section(state: IdleState) -> dict[str, object]:

@@ -29,3 +29,9 @@ def need(path: Path, hint: str) -> Path:
     if not path.is_file():
         raise MissingError(f"{path} is not there ({hint})")
     return path
+
+
+def selftests() -> Path | None:
+    """kselftests of ours as `make install` leaves them, if they are built."""
+    path = BUILD / "out" / "selftests"
+    return path if path.is_dir() else None

@@ -53,6 +53,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "client_msrs": Key("bool", False),
         "pkg_cstate_limit": Key("int", 0, 0, 15),
         "tj_max": Key("int", 100, 1, 127),
+        "zero_msrs": Key("ints", (), 0, 0xFFFFFFFF),
     },
     "idle": {
         "name": Key("string"),
@@ -84,7 +85,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "rapl": Key("strings", choices=("package", "cores", "dram")),
     },
     "time": {
-        "cycles_per_1000_insns": Key("int", 1000, 100, 100_000),
+        "cycles_per_1000_insns": Key("int", 8000, 100, 100_000),
         "quantum_ns": Key("int", 10_000, 1_000, 1_000_000),
     },
 }

@@ -9,11 +9,13 @@
  * sleep; the share is of time, so the CPU idles for the rest at any frequency.
  *
  * Output, one line per CPU: cpu units seconds units/s
+ * With a mark also, per powercap zone: energy ZONE microjoules
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <glob.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -27,6 +29,8 @@
 #define MARK_MSR	0x400000f0	/* software range: a mark in the trace */
 #define NSEC		1000000000ll
 #define MAX_CPUS	64
+#define MAX_ZONES	16
+#define POWERCAP	"/sys/class/powercap/"
 
 struct worker {
 	pthread_t thread;
@@ -130,6 +134,58 @@ static void mark(long value)
 		close(fd);
 }
 
+struct zone {
+	char path[128];
+	long long begin_uj, end_uj, range_uj;
+};
+
+static struct zone zones[MAX_ZONES];
+static int zone_count;
+
+static long long read_number(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0)
+		return -1;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return atoll(text);
+}
+
+/* Zones are found before the first mark: the window must hold the load only. */
+static void find_zones(void)
+{
+	glob_t found;
+
+	if (options.mark < 0 || glob(POWERCAP "intel-rapl:*/energy_uj", 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc && i < MAX_ZONES; i++) {
+		struct zone *z = &zones[zone_count++];
+		char range[160];
+
+		snprintf(z->path, sizeof(z->path), "%s", found.gl_pathv[i]);
+		snprintf(range, sizeof(range), "%.*s/max_energy_range_uj",
+			 (int)(strrchr(z->path, '/') - z->path), z->path);
+		z->range_uj = read_number(range);
+	}
+	globfree(&found);
+}
+
+static void print_zones(void)
+{
+	for (struct zone *z = zones; z < zones + zone_count; z++) {
+		long long used = z->end_uj - z->begin_uj;
+		char *name = z->path + strlen(POWERCAP);
+
+		if (used < 0)
+			used += z->range_uj;
+		printf("energy %.*s %lld\n", (int)strcspn(name, "/"), name, used);
+	}
+}
+
 /* "0-3,6", "all" or "none" */
 static int parse_cpus(const char *text, int *cpus)
 {
@@ -174,6 +230,8 @@ static void usage(void)
 static void run(struct worker *workers, int count)
 {
 	mark(options.mark);
+	for (int i = 0; i < zone_count; i++)
+		zones[i].begin_uj = read_number(zones[i].path);
 	deadline_ns = now_ns() + options.duration_ns;
 	for (int i = 0; i < count; i++) {
 		if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i])) {
@@ -185,6 +243,8 @@ static void run(struct worker *workers, int count)
 		sleep_until(deadline_ns);
 	for (int i = 0; i < count; i++)
 		pthread_join(workers[i].thread, NULL);
+	for (int i = 0; i < zone_count; i++)
+		zones[i].end_uj = read_number(zones[i].path);
 	mark(options.mark < 0 ? -1 : options.mark + 1);
 }
 
@@ -209,6 +269,7 @@ int main(int argc, char **argv)
 		usage();
 	for (int i = 0; i < count; i++)
 		workers[i].cpu = cpus[i];
+	find_zones();
 	run(workers, count);
 	for (int i = 0; i < count; i++) {
 		double seconds = (workers[i].end_ns - workers[i].begin_ns) / 1e9;
@@ -217,5 +278,6 @@ int main(int argc, char **argv)
 		       (unsigned long long)workers[i].units, seconds,
 		       workers[i].units / seconds);
 	}
+	print_zones();
 	return 0;
 }

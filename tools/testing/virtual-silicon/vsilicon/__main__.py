@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Command line: python3 -m vsilicon COMMAND."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from types import FrameType
+
+from . import boot, commands, machine, paths
+from .errors import GuestError, MissingError, UsageError
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def _boot_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--machine", default="sapphire-rapids",
+                        help=f"name or file; there are: {', '.join(machine.names())}")
+    parser.add_argument("--cpus", type=int, help="number of CPUs (default 4)")
+    parser.add_argument("--kernel", default="patched",
+                        help="patched, base, or the path of a bzImage")
+    parser.add_argument("--qemu", help="emulator (default: the built one)")
+    parser.add_argument("--time", choices=boot.MODES, default="free",
+                        help="free: counters follow the host's time; deterministic: "
+                        "virtual time follows instructions, frequency sets speed")
+    parser.add_argument("--append", default="", help="more for the kernel command line")
+    parser.add_argument("--out", default=str(paths.RUN), help="directory for output")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
+    sub = top.add_subparsers(required=True, metavar="COMMAND")
+
+    one = sub.add_parser("check", help="check machine files (default: all)")
+    one.add_argument("machines", nargs="*")
+    one.set_defaults(run=commands.check)
+
+    one = sub.add_parser("run", help="guided demonstration, or a command in the guest")
+    _boot_arguments(one)
+    one.add_argument("--cmd", help="shell command to run instead")
+    one.add_argument("--seconds", type=_positive, default=4,
+                     help="length of a phase (default 4)")
+    one.add_argument("--limit", type=_positive, default=600,
+                     help="host seconds that --cmd may take (default 600)")
+    one.set_defaults(run=commands.run)
+
+    one = sub.add_parser("shell", help="root shell in the guest")
+    _boot_arguments(one)
+    one.set_defaults(run=commands.shell)
+
+    one = sub.add_parser("ini", help="a machine as the emulator reads it")
+    one.add_argument("machine")
+    one.add_argument("-o", "--output")
+    one.set_defaults(run=commands.ini_command)
+
+    one = sub.add_parser("ssdt", help="ACPI P-state table (.aml: compiled)")
+    one.add_argument("machine")
+    one.add_argument("--cpus", type=int, default=4)
+    one.add_argument("-o", "--output")
+    one.set_defaults(run=commands.ssdt_command)
+
+    one = sub.add_parser("trace", help="summary of a trace")
+    one.add_argument("trace")
+    one.set_defaults(run=commands.trace_command)
+
+    one = sub.add_parser("plot", help="picture of a trace")
+    one.add_argument("trace")
+    one.add_argument("output", help="PNG file")
+    one.add_argument("--begin", type=float, default=0, help="from, in s")
+    one.add_argument("--end", type=float, help="to, in s (default: all)")
+    one.add_argument("--title", default="")
+    one.set_defaults(run=commands.plot_command)
+
+    one = sub.add_parser("packages", help="Debian packages the guest is made of")
+    one.set_defaults(run=commands.packages)
+    return top
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """So that SIGTERM runs the same clean-up as ctrl-C."""
+    raise SystemExit(128 + number)
+
+
+def main() -> int:
+    args = parser().parse_args()
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return args.run(args)
+    except UsageError as error:
+        print(f"vsilicon: {error}", file=sys.stderr)
+        return 2
+    except MissingError as error:
+        print(f"vsilicon: {error}", file=sys.stderr)
+        return 3
+    except GuestError as error:
+        print(f"vsilicon: {error}", file=sys.stderr)
+        for line in error.tail:
+            print(f"  | {line}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("vsilicon: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(main())

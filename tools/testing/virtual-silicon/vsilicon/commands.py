@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The commands behind `python3 -m vsilicon`, one function each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from . import boot, demo, ini, initramfs, machine, paths, plot, report, show, ssdt, trace
+from .job import Job, Section
+
+
+def check(args: argparse.Namespace) -> int:
+    """Each file is read; the first that is wrong ends it."""
+    for name in args.machines or machine.names():
+        m = machine.load(name)
+        print(f"{m.name}: {m.title}, {m.packages} x {m.cores} cores, "
+              f"{m.mhz(m.min_ratio):g}-{m.mhz(m.base_ratio):g}-"
+              f"{m.mhz(m.max_ratio):g} MHz, "
+              + " ".join(state.name for state in m.idle))
+    return 0
+
+
+def _write(text: str, target: str | None) -> None:
+    if target:
+        Path(target).write_text(text, encoding="ascii")
+    else:
+        sys.stdout.write(text)
+
+
+def ini_command(args: argparse.Namespace) -> int:
+    _write(ini.render(machine.load(args.machine)), args.output)
+    return 0
+
+
+def ssdt_command(args: argparse.Namespace) -> int:
+    """ASL to look at, or the compiled table."""
+    m = machine.load(args.machine)
+    asl = ssdt.source(m, m.check_cpus(args.cpus))
+    if args.output and args.output.endswith(".aml"):
+        ssdt.compile_table(asl, Path(args.output))
+    else:
+        _write(asl, args.output)
+    return 0
+
+
+def packages(args: argparse.Namespace) -> int:
+    print("\n".join(initramfs.packages(initramfs.read_recipe())))
+    return 0
+
+
+def _config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
+    m = machine.load(args.machine)
+    cpus = m.check_cpus(min(4, m.cores) if args.cpus is None else args.cpus)
+    out = Path(args.out)
+    return boot.Config(
+        machine=m, cpus=cpus, kernel=paths.kernel(args.kernel),
+        qemu=paths.qemu(args.qemu),
+        initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
+        out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip())
+
+
+def run(args: argparse.Namespace) -> int:
+    return _run_command(args) if args.cmd is not None else _run_demo(args)
+
+
+def _run_command(args: argparse.Namespace) -> int:
+    """One shell command in the guest: its output here, its status ours."""
+    job = Job()
+    job.step("command", f"sh -c {shlex.quote(args.cmd)}")
+    c = _config(args, job.archive(), demo.KERNEL_ARGS)
+    c.limits = boot.Limits(silence=args.limit, overall=args.limit)
+    result = boot.run(c)
+    if text := result.text("command"):
+        print(text)
+    return result.status
+
+
+def _progress(plan: demo.Plan, begin: float, section: Section) -> None:
+    """A line as each phase ends: what the guest saw."""
+    phase = next((p for p in plan.phases if p.name == section.name), None)
+    if phase is None:
+        return
+    if section.status:
+        print(f"  {phase.title}: failed, {' '.join(section.lines[-1:])}")
+        return
+    seen = report.guest_view(section.text)
+    what = f"{phase.knob}, {phase.title}" if phase.knob else phase.title
+    print(f"  {time.monotonic() - begin:5.1f} s  {what:<58} "
+          f"{seen['busy_pct']:6.1f} % busy at {seen['mhz'] or 0:6.0f} MHz", flush=True)
+
+
+def _run_demo(args: argparse.Namespace) -> int:
+    c = _config(args, b"", demo.KERNEL_ARGS)
+    plan = demo.plan(c.machine, c.cpus, args.seconds)
+    c.job = demo.job(c.machine, plan).archive()
+    print(f"Booting {args.kernel} kernel on {c.machine.name}, {c.cpus} CPUs: "
+          f"{len(plan.phases)} phases of {args.seconds:g} s", flush=True)
+    begin = time.monotonic()
+    result = boot.run(c, lambda section: _progress(plan, begin, section))
+    data = report.build(c, plan, result)
+    (c.out / "report.json").write_text(json.dumps(data, indent=1) + "\n",
+                                       encoding="utf-8")
+    print()
+    for title, head, rows in report.tables(data):
+        show.table(title, head, rows)
+    for line in data["warnings"]:
+        print(f"kernel: {line}")
+    print(f"The same as data: {c.out / 'report.json'}; events: {result.trace}")
+    return result.status
+
+
+def shell(args: argparse.Namespace) -> int:
+    """An interactive root shell; the kernel's messages only if they matter."""
+    job = {"run": b"#!/bin/busybox sh\n"
+           b"cat /etc/motd >/dev/console\n"
+           b"exec setsid -c sh -l </dev/console >/dev/console 2>&1\n"}
+    c = _config(args, initramfs.job(job), f"{demo.KERNEL_ARGS} quiet loglevel=4")
+    return boot.interactive(c)
+
+
+def trace_command(args: argparse.Namespace) -> int:
+    """Per CPU: how often what was entered, and the counters at the marks."""
+    t = trace.read(Path(args.trace))
+    print(f"{t.end_ns / 1e9:.3f} s, {len(t.marks)} marks")
+    for cpu in sorted(t.khz):
+        entered: dict[str, int] = {}
+        for _, state in t.idle.get(cpu, []):
+            if state:
+                entered[state] = entered.get(state, 0) + 1
+        print(f"CPU {cpu}: {len(t.khz[cpu])} frequency changes, entered "
+              + (", ".join(f"{name} {count}" for name, count in sorted(entered.items()))
+                 or "nothing"))
+    for first, last in zip(t.marks[::2], t.marks[1::2]):
+        w = trace.window(t, first.value, last.value)
+        print(f"marks {first.value}-{last.value}: {w.seconds:.3f} s, "
+              f"{w.package_j:.3f} J")
+        for cpu, seen in w.cpus.items():
+            print(f"  CPU {cpu}: busy {100 * seen.busy:6.2f} % at {seen.mhz:7.1f} MHz")
+    return 0
+
+
+def plot_command(args: argparse.Namespace) -> int:
+    plot.draw(trace.read(Path(args.trace)), Path(args.output), args.begin, args.end,
+              args.title)
+    print(args.output)
+    return 0

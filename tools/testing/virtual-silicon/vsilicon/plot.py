@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Picture of a trace: frequency per CPU while it runs, and idle states below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import MissingError, UsageError
+from .trace import Trace
+
+Segment = tuple[float, float, str | None]	# from s, to s, state (None: running)
+
+
+def segments(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Segment]:
+    """The CPU's life between two times as rests and runs, in s from `begin_ns`."""
+    out: list[Segment] = []
+    at, state = begin_ns, None
+    for time_ns, entered in trace.idle.get(cpu, []):
+        if time_ns > end_ns:
+            break
+        if time_ns > at:
+            out.append(((at - begin_ns) / 1e9, (time_ns - begin_ns) / 1e9, state))
+            at = time_ns
+        state = entered
+    if end_ns > at:
+        out.append(((at - begin_ns) / 1e9, (end_ns - begin_ns) / 1e9, state))
+    return out
+
+
+def bins(trace: Trace, cpu: int, begin_ns: int, end_ns: int,
+         count: int) -> list[tuple[float, float, float]]:
+    """Per bin of time: (middle in s, share busy, mean MHz while busy)."""
+    width = (end_ns - begin_ns) / 1e9 / count
+    busy = [0.0] * count
+    cycles = [0.0] * count
+    khz = trace.khz.get(cpu, [])
+    for start, stop, state in segments(trace, cpu, begin_ns, end_ns):
+        if state is None:
+            _spread(busy, cycles, khz, (start, stop), width, begin_ns)
+    return [((i + 0.5) * width, busy[i] / width,
+             cycles[i] / busy[i] / 1000 if busy[i] else 0.0) for i in range(count)]
+
+
+def _spread(busy: list[float], cycles: list[float], khz: list[tuple[int, int]],
+            run: tuple[float, float], width: float, begin_ns: int) -> None:
+    """Adds one run to the bins it covers, piece by piece of equal frequency."""
+    edges = [run[0]] + [(t - begin_ns) / 1e9 for t, _ in khz
+                        if run[0] < (t - begin_ns) / 1e9 < run[1]] + [run[1]]
+    for a, b in zip(edges, edges[1:]):
+        clock = _khz_at(khz, begin_ns + (a + b) / 2 * 1e9)
+        i = min(int(a / width), len(busy) - 1)
+        while a < b and i < len(busy):
+            piece = min(b, (i + 1) * width) - a
+            busy[i] += piece
+            cycles[i] += piece * clock
+            a += piece
+            i += 1
+
+
+def _khz_at(khz: list[tuple[int, int]], time_ns: float) -> int:
+    low, high = 0, len(khz)
+    while low < high:	# the last change at or before time_ns
+        middle = (low + high) // 2
+        if khz[middle][0] <= time_ns:
+            low = middle + 1
+        else:
+            high = middle
+    return khz[low - 1][1] if low else 0
+
+
+def draw(trace: Trace, target: Path, begin_s: float = 0, end_s: float | None = None,
+         title: str = "") -> None:
+    """Writes a PNG."""
+    begin_ns = int(begin_s * 1e9)
+    end_ns = trace.end_ns if end_s is None else int(end_s * 1e9)
+    if not trace.khz:
+        raise UsageError("the trace has no frequencies to draw")
+    if end_ns <= begin_ns:
+        raise UsageError(f"nothing to draw between {begin_s:g} s and "
+                         f"{end_ns / 1e9:g} s; the trace ends at "
+                         f"{trace.end_ns / 1e9:g} s")
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingError("matplotlib is not installed (package "
+                           "python3-matplotlib)") from error
+    cpus = sorted(trace.khz)
+    figure, axes = pyplot.subplots(2, 1, figsize=(9, 5), sharex=True, dpi=100)
+    _draw_frequency(axes[0], trace, cpus, begin_ns, end_ns)
+    _draw_idle(axes[1], trace, cpus, begin_ns, end_ns)
+    axes[0].set_title(title or "Frequency while running, idle states")
+    figure.tight_layout()
+    figure.savefig(target)
+    pyplot.close(figure)
+
+
+BINS = 400
+
+
+def _draw_frequency(axis: object, trace: Trace, cpus: list[int],
+                    begin_ns: int, end_ns: int) -> None:
+    """A line per CPU, broken where it hardly runs."""
+    for cpu in cpus:
+        points = bins(trace, cpu, begin_ns, end_ns, BINS)
+        axis.plot([t for t, _, _ in points],
+                  [mhz if busy > 0.02 else float("nan") for _, busy, mhz in points],
+                  drawstyle="steps-mid", linewidth=1.2, label=f"CPU {cpu}")
+    axis.set_ylabel("MHz")
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    if len(cpus) <= 8:
+        axis.legend(fontsize="small", ncol=len(cpus), loc="lower right")
+
+
+def _draw_idle(axis: object, trace: Trace, cpus: list[int],
+               begin_ns: int, end_ns: int) -> None:
+    """A band per CPU; colour says where it was."""
+    names = sorted({state for events in trace.idle.values()
+                    for _, state in events if state and state != "off"},
+                   key=lambda name: (len(name), name))
+    colours = {name: f"C{i + 1}" for i, name in enumerate(names)}
+    for cpu in cpus:
+        by_state: dict[str, list[tuple[float, float]]] = {}
+        for start, stop, state in segments(trace, cpu, begin_ns, end_ns):
+            by_state.setdefault(state or "running", []).append((start, stop - start))
+        for state, spans in by_state.items():
+            if state != "off":
+                axis.broken_barh(spans, (cpu - 0.4, 0.8), rasterized=True,
+                                 facecolors=colours.get(state, "0.2"))
+    for label, colour in [("running", "0.2"), *colours.items()]:
+        axis.broken_barh([], (0, 0), facecolors=colour, label=label)
+    axis.set_yticks(cpus if len(cpus) <= 16 else [])
+    axis.set_ylabel("CPU")
+    axis.set_xlabel("s")
+    axis.legend(fontsize="small", ncol=len(names) + 1, loc="upper right")
