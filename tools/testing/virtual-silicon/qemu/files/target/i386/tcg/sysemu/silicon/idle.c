@@ -43,7 +43,7 @@ static bool idle_awaited(CPUState *cs)
 }
 
 /* Ends the rest of @t from outside; BQL held. */
-static void call_thread(VsThread *t, VsReason reason)
+void vs_idle_call(VsThread *t, VsReason reason)
 {
     t->reason = reason;
     qatomic_set(&t->called, true);
@@ -52,14 +52,14 @@ static void call_thread(VsThread *t, VsReason reason)
 
 static void idle_stored(CPUState *cs)
 {
-    call_thread(vs_thread(cs), VS_STORE);
+    vs_idle_call(vs_thread(cs), VS_STORE);
 }
 
 static void idle_deadline(void *opaque)
 {
     VsThread *t = opaque;
 
-    call_thread(t, t->deadline_is_limit ? VS_LIMIT : VS_DEADLINE);
+    vs_idle_call(t, t->deadline_is_limit ? VS_LIMIT : VS_DEADLINE);
 }
 
 static VsReason wake_reason(const VsThread *t)

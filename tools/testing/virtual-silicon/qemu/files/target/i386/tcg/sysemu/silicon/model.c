@@ -136,7 +136,8 @@ static unsigned requested_ratio(const VsThread *t)
         (t->misc_enable & MISC_ENABLE_TURBO_OFF)) {
         ratio = MIN(ratio, c->base_ratio);
     }
-    return MAX(c->min_ratio, MIN(ratio, c->max_ratio));
+    ratio = vs_fault_limit(t, MIN(ratio, c->max_ratio));
+    return MAX(c->min_ratio, ratio);
 }
 
 /* Threads of a core share its clock: the highest request of them counts. */
@@ -328,6 +329,7 @@ void vs_model_add(CPUState *cs)
     t->core->threads[t->core->nthreads++] = t;
     t->state = cs->cpu_index ? VS_OFF : VS_C0;
     t->rest_state = VS_MWAIT;
+    t->shown_aperf.permille = t->shown_mperf.permille = 1000;
     t->perf_ctl = silicon->config.base_ratio << 8;
     t->registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     t->core->package->changed = true;

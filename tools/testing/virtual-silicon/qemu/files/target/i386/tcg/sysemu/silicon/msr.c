@@ -16,8 +16,6 @@ enum {
     REG_TSC             = 0x10,
     REG_UCODE_REV       = 0x8b,
     REG_UMWAIT_CONTROL  = 0xe1,
-    REG_MPERF           = 0xe7,
-    REG_APERF           = 0xe8,
     REG_PERF_STATUS     = 0x198,
     REG_PERF_CTL        = 0x199,
     REG_MISC_ENABLE     = 0x1a0,
@@ -101,21 +99,18 @@ static bool read_described(const VsThread *t, uint32_t msr, uint64_t *val)
     return true;
 }
 
-bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
+static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
+                          int64_t now, uint64_t *val)
 {
-    VsThread *t = vs_thread(env_cpu(env));
-    int64_t now = clock_now();
-
-    QEMU_LOCK_GUARD(&silicon->lock);
     switch (msr) {
     case REG_TSC:
         *val = vs_tsc(env, now);
         return true;
-    case REG_MPERF:
-        *val = vs_mperf(t, now);
+    case VS_REG_MPERF:
+        *val = vs_shown(&t->shown_mperf, vs_mperf(t, now));
         return true;
-    case REG_APERF:
-        *val = vs_aperf(t, now);
+    case VS_REG_APERF:
+        *val = vs_shown(&t->shown_aperf, vs_aperf(t, now));
         return true;
     case REG_PERF_STATUS:
         *val = t->core->khz / silicon->config.bus_khz << 8;
@@ -135,9 +130,27 @@ bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
                    read_described(t, msr, val));
 }
 
-static void set_counter(VsCounter *c, uint64_t *peek, uint64_t val)
+bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
 {
-    *c = (VsCounter) { .whole = c->whole + val - *peek, .part = c->part };
+    VsThread *t = vs_thread(env_cpu(env));
+    int64_t now = clock_now();
+    VsFaultResult fault;
+    bool known;
+
+    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
+        known = read_register(env, t, msr, now, val);
+        fault = vs_fault_register(t, msr, true, now, val);
+    }
+    if (fault == VS_FAULT_GP) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    return known || fault == VS_FAULT_VALUE;
+}
+
+/* The guest has set the counter; it goes on from there. */
+static void set_counter(VsShown *s, uint64_t count, uint64_t val)
+{
+    *s = (VsShown) { .count = count, .shown = val, .permille = s->permille };
 }
 
 /* Returns false if the register does not take @val. */
@@ -168,13 +181,11 @@ static WriteResult write_register(CPUX86State *env, VsThread *t, uint32_t msr,
         return WRITE_DONE;
     case REG_UCODE_REV:         /* written before CPUID(1) to latch it */
         return WRITE_DONE;
-    case REG_MPERF:
-        old = vs_mperf(t, now);
-        set_counter(&t->mperf, &old, val);
+    case VS_REG_MPERF:
+        set_counter(&t->shown_mperf, vs_mperf(t, now), val);
         return WRITE_DONE;
-    case REG_APERF:
-        old = vs_aperf(t, now);
-        set_counter(&t->aperf, &old, val);
+    case VS_REG_APERF:
+        set_counter(&t->shown_aperf, vs_aperf(t, now), val);
         return WRITE_DONE;
     case REG_PERF_STATUS:
         return WRITE_FAULT;
@@ -218,7 +229,8 @@ bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     WriteResult result;
 
     WITH_QEMU_LOCK_GUARD(&silicon->lock) {
-        result = write_register(env, t, msr, val, now);
+        result = vs_fault_register(t, msr, false, now, NULL) == VS_FAULT_GP
+                 ? WRITE_FAULT : write_register(env, t, msr, val, now);
     }
     if (result == WRITE_FAULT) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
@@ -261,4 +273,8 @@ void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
     apply_leaves(silicon->config.leaf_replace, LEAF_REPLACE, leaf, sub, regs);
     apply_leaves(silicon->config.leaf_clear, LEAF_CLEAR, leaf, sub, regs);
     apply_leaves(silicon->config.leaf_set, LEAF_SET, leaf, sub, regs);
+    if (silicon->faults) {
+        QEMU_LOCK_GUARD(&silicon->lock);
+        vs_fault_cpuid(vs_thread(env_cpu(env)), leaf, sub, regs);
+    }
 }

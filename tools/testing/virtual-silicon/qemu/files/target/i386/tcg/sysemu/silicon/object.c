@@ -29,16 +29,22 @@ static void check_time(void)
     }
 }
 
-static void machine_done(Notifier *n, void *data)
+static void machine_threads(void)
 {
     CPUState *cs;
 
-    check_time();
     QEMU_LOCK_GUARD(&silicon->lock);
     CPU_FOREACH(cs) {
         vs_model_add(cs);
         vs_idle_init(vs_thread(cs));
     }
+}
+
+static void machine_done(Notifier *n, void *data)
+{
+    check_time();
+    machine_threads();
+    vs_faults_arm();
 }
 
 static void at_exit(Notifier *n, void *data)
@@ -64,7 +70,8 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
         return;
     }
     silicon = s;
-    if (!vs_trace_open(errp)) {
+    if ((s->faults_file && !vs_faults_read(s->faults_file, errp)) ||
+        !vs_trace_open(errp)) {
         silicon = NULL;
         return;
     }
@@ -112,6 +119,25 @@ static void set_report(Object *obj, const char *value, Error **errp)
     VIRTUAL_SILICON(obj)->report_file = g_strdup(value);
 }
 
+static char *get_faults(Object *obj, Error **errp)
+{
+    return g_strdup(VIRTUAL_SILICON(obj)->faults_file);
+}
+
+static void set_faults(Object *obj, const char *value, Error **errp)
+{
+    VIRTUAL_SILICON(obj)->faults_file = g_strdup(value);
+}
+
+static void set_fault(Object *obj, const char *value, Error **errp)
+{
+    if (!silicon || !silicon->threads[0]) {
+        error_setg(errp, "fault: the machine is not there yet; use faults=FILE");
+        return;
+    }
+    vs_fault_now(value, errp);
+}
+
 static char *get_time(Object *obj, Error **errp)
 {
     return g_strdup(VIRTUAL_SILICON(obj)->deterministic ? "deterministic"
@@ -136,6 +162,8 @@ static void silicon_class_init(ObjectClass *oc, void *data)
     object_class_property_add_str(oc, "machine", get_machine, set_machine);
     object_class_property_add_str(oc, "trace", get_trace, set_trace);
     object_class_property_add_str(oc, "report", get_report, set_report);
+    object_class_property_add_str(oc, "faults", get_faults, set_faults);
+    object_class_property_add_str(oc, "fault", NULL, set_fault);
     object_class_property_add_str(oc, "time", get_time, set_time);
 }
 

@@ -8,6 +8,7 @@
  * model.c    who runs how fast, who rests where, what it costs
  * msr.c      registers and CPUID leaves that show it to the guest
  * idle.c     MONITOR/MWAIT, UMONITOR/UMWAIT/TPAUSE
+ * faults.c   breaking it on purpose
  * trace.c    the model's own account of what happened
  * object.c   -object virtual-silicon, and the table of hooks for TCG
  *
@@ -102,6 +103,23 @@ typedef struct VsCounter {
     uint64_t part;
 } VsCounter;
 
+/* What the guest reads: @shown when the counter was @count, @permille since. */
+typedef struct VsShown {
+    uint64_t count;
+    uint64_t shown;
+    unsigned permille;
+} VsShown;
+
+typedef enum VsFaultResult {
+    VS_FAULT_NONE, VS_FAULT_VALUE, VS_FAULT_GP,
+} VsFaultResult;
+
+enum {
+    VS_REG_MPERF = 0xe7,
+    VS_REG_APERF = 0xe8,
+};
+
+typedef struct VsFault VsFault;
 typedef struct VsPackage VsPackage;
 typedef struct VsThread VsThread;
 
@@ -137,6 +155,7 @@ struct VsThread {
     int64_t since;
     int64_t entered;
     VsCounter aperf, mperf;
+    VsShown shown_aperf, shown_mperf;
     uint64_t ns[VS_STATES];
     uint64_t entries[VS_STATES];
     uint64_t exit_ns;
@@ -157,6 +176,7 @@ struct VirtualSilicon {
     char *machine_file;
     char *trace_file;
     char *report_file;
+    char *faults_file;
     bool deterministic;
     Notifier machine_done;
     Notifier exit;
@@ -166,6 +186,7 @@ struct VirtualSilicon {
     VsThread *threads[VS_THREADS];
     VsPackage *packages[VS_THREADS];
     unsigned npackages;
+    VsFault *faults;
     FILE *trace;
     int64_t energy_traced;
     bool finished;
@@ -200,7 +221,19 @@ VsEnergy vs_package_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_dram_energy(int64_t now);
 unsigned vs_core_ratio(const VsCore *core);
 
+/* faults.c; the parts that registers and clocks ask: with the lock held */
+bool vs_faults_read(const char *path, Error **errp);
+void vs_faults_arm(void);
+bool vs_fault_now(const char *line, Error **errp);
+uint64_t vs_shown(const VsShown *s, uint64_t count);
+VsFaultResult vs_fault_register(VsThread *t, uint32_t msr, bool read,
+                                int64_t now, uint64_t *val);
+void vs_fault_cpuid(const VsThread *t, uint32_t leaf, uint32_t sub,
+                    uint32_t *regs[4]);
+unsigned vs_fault_limit(const VsThread *t, unsigned ratio);
+
 /* idle.c */
+void vs_idle_call(VsThread *t, VsReason reason);
 void vs_idle_init(VsThread *t);
 void vs_ops_publish(bool deterministic, int64_t quantum_ns);
 
