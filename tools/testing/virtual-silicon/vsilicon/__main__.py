@@ -20,7 +20,7 @@ def _positive(text: str) -> float:
 
 
 def _boot_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--machine", default="sapphire-rapids",
+    parser.add_argument("--machine", default=commands.DEFAULT_MACHINE,
                         help=f"name or file; there are: {', '.join(machine.names())}")
     parser.add_argument("--cpus", type=int, help="number of CPUs (default 4)")
     parser.add_argument("--kernel", default="patched",
@@ -39,6 +39,8 @@ def parser() -> argparse.ArgumentParser:
 
     one = sub.add_parser("check", help="check machine files (default: all)")
     one.add_argument("machines", nargs="*")
+    one.add_argument("--machine", help="one more, or the only one")
+    one.add_argument("--cpus", type=int, help="must be allowed on each")
     one.set_defaults(run=commands.check)
 
     one = sub.add_parser("run", help="guided demonstration, or a command in the guest")
@@ -52,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
     one = sub.add_parser("shell", help="root shell in the guest")
     _boot_arguments(one)
+    one.add_argument("--cmd", help="command to run on its terminal instead of a shell")
     one.set_defaults(run=commands.shell)
 
     one = sub.add_parser("ini", help="a machine as the emulator reads it")

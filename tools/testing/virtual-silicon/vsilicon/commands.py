@@ -14,10 +14,17 @@ from . import boot, demo, ini, initramfs, machine, paths, plot, report, show, ss
 from .job import Job, Section
 
 
+DEFAULT_MACHINE = "sapphire-rapids"
+
+
 def check(args: argparse.Namespace) -> int:
     """Each file is read; the first that is wrong ends it."""
-    for name in args.machines or machine.names():
+    asked = args.machines + ([args.machine] if args.machine else [])
+    for name in asked or ([DEFAULT_MACHINE] if args.cpus is not None
+                          else machine.names()):
         m = machine.load(name)
+        if args.cpus is not None:
+            m.check_cpus(args.cpus)
         print(f"{m.name}: {m.title}, {m.packages} x {m.cores} cores, "
               f"{m.mhz(m.min_ratio):g}-{m.mhz(m.base_ratio):g}-"
               f"{m.mhz(m.max_ratio):g} MHz, "
@@ -116,10 +123,11 @@ def _run_demo(args: argparse.Namespace) -> int:
 
 def shell(args: argparse.Namespace) -> int:
     """An interactive root shell; the kernel's messages only if they matter."""
-    job = {"run": b"#!/bin/busybox sh\n"
-           b"cat /etc/motd >/dev/console\n"
-           b"exec setsid -c sh -l </dev/console >/dev/console 2>&1\n"}
-    c = _config(args, initramfs.job(job), f"{demo.KERNEL_ARGS} quiet loglevel=4")
+    command = f"sh -lc {shlex.quote(args.cmd)}" if args.cmd else "sh -l"
+    script = ("#!/bin/busybox sh\n"
+              "cat /etc/motd >/dev/console\n"
+              f"exec setsid -c {command} </dev/console >/dev/console 2>&1\n")
+    c = _config(args, initramfs.job({"run": script.encode()}), f"{demo.KERNEL_ARGS} quiet loglevel=4")
     return boot.interactive(c)
 
 

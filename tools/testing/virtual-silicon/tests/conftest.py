@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Shared by the tests: paths, guests that are booted once, cases found at run time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from _pytest.reports import TestReport
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+from guests import Guests	# noqa: E402
+from vsilicon import paths	# noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--qemu", help="emulator (default: the built one)")
+    parser.addoption("--base-kernel", default="base", help="base kernel image")
+    parser.addoption("--patched-kernel", default="patched", help="patched kernel image")
+    parser.addoption("--jobs", type=int, default=2, help="guests booted at a time")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "boots(scenario...): guests the test needs")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Starts every guest that some collected test will want, in that order."""
+    config = session.config
+    if config.option.collectonly:
+        return
+    guests = Guests(config.getoption("--qemu"), config.getoption("--base-kernel"),
+                    config.getoption("--patched-kernel"), paths.BUILD / "test",
+                    config.getoption("--jobs"))
+    config.stash[GUESTS] = guests
+    for item in session.items:
+        for marker in item.iter_markers("boots"):
+            for name in marker.args:
+                guests.want(name)
+
+
+GUESTS = pytest.StashKey[Guests]()
+
+
+@pytest.fixture(scope="session")
+def guests(request: pytest.FixtureRequest) -> Iterator[Guests]:
+    """Results of the boots; a failed boot fails each test that needs it."""
+    pool = request.config.stash[GUESTS]
+    yield pool
+    pool.close()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if GUESTS in session.config.stash:
+        session.config.stash[GUESTS].close()
+
+
+class Cases:
+    """Reports cases that only the run itself reveals (KUnit, kselftests)."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self.failed: list[str] = []
+        self.count = 0
+
+    def record(self, name: str, outcome: str, text: str = "") -> None:
+        """`outcome` is "passed", "failed" or "skipped"."""
+        self.count += 1
+        if outcome == "failed":
+            self.failed.append(name)
+        where = (str(self._item.path), 0, text or "skipped")
+        report = TestReport(nodeid=f"{self._item.nodeid}::{name}",
+                            location=self._item.location, keywords={},
+                            outcome=outcome, when="call",	# type: ignore[arg-type]
+                            longrepr=where if outcome == "skipped" else text or None)
+        self._item.ihook.pytest_runtest_logreport(report=report)
+
+
+@pytest.fixture
+def cases(request: pytest.FixtureRequest) -> Cases:
+    return Cases(request.node)

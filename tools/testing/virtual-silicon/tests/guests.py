@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests that tests share: each scenario is booted once, two at a time."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import scenarios
+from vsilicon import boot, initramfs, machine, paths
+
+
+class Guests:
+    """Boots in the background; get() waits for the result."""
+
+    def __init__(self, qemu: str | None, base: str, patched: str, out: Path,
+                 jobs: int) -> None:
+        self._qemu = qemu
+        self._kernels = {"base": base, "patched": patched}
+        self._out = out
+        self._pool = ThreadPoolExecutor(jobs)
+        self._futures: dict[str, Future[boot.Result]] = {}
+        self._lock = threading.Lock()
+
+    def want(self, name: str) -> Future[boot.Result]:
+        if name not in self._futures:
+            self._futures[name] = self._pool.submit(self._boot, name)
+        return self._futures[name]
+
+    def get(self, name: str) -> boot.Result:
+        return self.want(name).result()
+
+    def config(self, name: str, job: bytes | None = None) -> boot.Config:
+        """The boot of a scenario, with another job if one is given."""
+        s = scenarios.SCENARIOS[name]
+        m = machine.load(s.machine)
+        with self._lock:	# the archive is written once
+            archive = initramfs.ensure(self._out / "guest", paths.selftests())
+        return boot.Config(
+            machine=m, cpus=s.cpus, kernel=paths.kernel(self._kernels[s.kernel]),
+            qemu=paths.qemu(self._qemu), initramfs=archive, out=self._out / name,
+            job=s.job(m, s.cpus) if job is None else job, mode=s.mode, append=s.append,
+            limits=boot.Limits(boot=120, silence=120, overall=300))
+
+    def _boot(self, name: str) -> boot.Result:
+        return boot.run(self.config(name))
+
+    def close(self) -> None:
+        """Boots that nobody waits for any more are not begun."""
+        self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is booted for the tests, and what each guest is made to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+from vsilicon.job import Job
+from vsilicon.machine import Machine
+
+@dataclass(frozen=True)
+class Scenario:
+    """A machine, a kernel, a time mode and a job."""
+
+    machine: str
+    kernel: str			# "base" or "patched"
+    mode: str
+    cpus: int
+    job: Callable[[Machine, int], bytes]
+    append: str = ""
+
+
+PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
+
+#: Marks: each load has a number, and makes this mark and the next.
+MARKS = {"idle": 10, "one": 12, "all": 14, "light": 16, "no_turbo": 18}
+
+_FREQ = "$CPU/cpu[0-9]*/cpufreq"
+
+
+def _load(options: str, mark: int) -> str:
+    return (f"turbostat -q -J --hide IPC -o /tmp/t vs-load {options} -m {mark} "
+            "|| return 1; echo --turbostat--; cat /tmp/t")
+
+
+def witness(m: Machine, cpus: int) -> bytes:
+    """Stock tools look at the machine, at rest and under load.
+
+    CPUs other than 0 are used, which has the housekeeping.
+    """
+    job = Job()
+    job.step("header", "turbostat --hide IPC -o /tmp/h true; cat /tmp/h")
+    job.step("frequency-info", "cpupower frequency-info")
+    job.step("idle-info", "cpupower idle-info")
+    job.step("registers", "vs-msr 1 0xce 0x198 0x199 0x1ad 0x1ae 0x606 0x614 0x66a "
+             "0x4e; vs-msr 1 0xce=0; true")
+    job.step("zones", "dump_zones")
+    job.step("cpuidle", "dump_cpuidle")
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("idle", _load("-c none -t 0.5", MARKS["idle"]))
+    job.step("one", _load(f"-c {cpus - 1} -t 0.4", MARKS["one"]))
+    job.step("all", _load("-c all -t 0.25", MARKS["all"]))
+    job.step("light", _load("-c all -t 0.4 -d 20 -p 20000", MARKS["light"]))
+    job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; "
+             + _load(f"-c {cpus - 1} -t 0.3", MARKS["no_turbo"]))
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Requests for the proportionality test, by CPU frequency in kHz.
+SPEEDS_KHZ = (800_000, 1_100_000, 1_500_000, 2_000_000, 2_900_000, 3_800_000)
+
+
+def speed(m: Machine, cpus: int) -> bytes:
+    """The same work on one CPU at several requested frequencies."""
+    job = Job()
+    for khz in SPEEDS_KHZ:
+        job.step(f"speed-{khz}", f"put userspace {_FREQ}/scaling_governor; "
+                 f"put {khz} {_FREQ}/scaling_setspeed; vs-load -c 1 -t 0.2")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def turbo(m: Machine, cpus: int) -> bytes:
+    """One CPU more busy each time."""
+    job = Job()
+    for busy in range(1, cpus + 1):
+        job.step(f"turbo-{busy}", f"vs-load -c {cpus - busy}-{cpus - 1} -t 0.15 "
+                 f"-m {100 + 2 * busy}")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def acpi(m: Machine, cpus: int) -> bytes:
+    """acpi-cpufreq instead of intel_pstate: our ACPI table is all it has."""
+    job = Job()
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 30")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 32")
+    job.step("no-boost", "put 0 $CPU/cpufreq/boost; vs-load -c 1 -t 0.1 -m 34")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def repeat(m: Machine, cpus: int) -> bytes:
+    """Some of everything, to be the same twice."""
+    job = Job()
+    job.step("work", "vs-load -c all -t 0.1 -d 50 -m 50; hackbench -g 1 -l 20; "
+             "cyclictest -q -t 2 -a -i 2000 -l 20")
+    return job.archive()
+
+
+def topology(m: Machine, cpus: int) -> bytes:
+    job = Job()
+    job.step("packages", "dump $CPU/cpu[0-9]*/topology/physical_package_id")
+    job.step("zones", "dump_zones")
+    job.step("load", f"vs-load -c 0-{cpus // 2 - 1} -t 0.1 -m 60")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def kunit(m: Machine, cpus: int) -> bytes:
+    """The suites have run before init; their results are in the console."""
+    job = Job()
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def kselftest(m: Machine, cpus: int) -> bytes:
+    """Every installed program, its TAP output as a section."""
+    job = Job()
+    job.step("programs", "cat /selftests/kselftest-list.txt")
+    job.step("tests", """
+while IFS=: read -r dir prog; do
+	step "test:$dir:$prog" sh -c "cd /selftests/$dir && ./$prog"
+done </selftests/kselftest-list.txt""")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
+                    "e3-1240-v5": 4}
+
+SCENARIOS: dict[str, Scenario] = {
+    "repeat-1": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
+    "repeat-2": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
+    "speed": Scenario("sapphire-rapids", "base", "deterministic", 2, speed, PASSIVE),
+    "turbo-bytes": Scenario("e5-2698-v4", "base", "deterministic", 8, turbo, PASSIVE),
+    "turbo-groups": Scenario("sapphire-rapids", "base", "deterministic", 6, turbo, PASSIVE),
+    "two-packages": Scenario("e5-2670-v3", "base", "deterministic", 16, topology, PASSIVE),
+    "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
+    "kunit": Scenario("sapphire-rapids", "patched", "free", 2, kunit, "kunit.enable=1"),
+    "kselftest": Scenario("sapphire-rapids", "patched", "free", 4, kselftest,
+                          "intel_pstate=passive"),
+}
+for _name, _cpus in WITNESS_MACHINES.items():
+    SCENARIOS[f"witness-{_name}"] = Scenario(_name, "base", "deterministic", _cpus,
+                                             witness, PASSIVE)
+    SCENARIOS[f"acpi-{_name}"] = Scenario(_name, "base", "deterministic", 2, acpi,
+                                          "intel_pstate=disable")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the emulated CPU does, measured from inside."""
+
+from __future__ import annotations
+
+import pytest
+
+from guests import Guests
+from scenarios import SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
+from vsilicon import guestdata, machine, ssdt, trace
+
+
+@pytest.mark.boots("repeat-1", "repeat-2")
+def test_deterministic_means_identical(guests: Guests) -> None:
+    first, second = guests.get("repeat-1"), guests.get("repeat-2")
+    assert first.trace and second.trace
+    assert first.trace.read_bytes() == second.trace.read_bytes()
+    assert first.text("work") == second.text("work")
+    assert first.report == second.report
+
+
+@pytest.mark.boots("speed")
+@pytest.mark.parametrize("khz", SPEEDS_KHZ[1:])
+def test_speed_is_proportional_to_frequency(guests: Guests, khz: int) -> None:
+    result = guests.get("speed")
+    slow = guestdata.work(result.text(f"speed-{SPEEDS_KHZ[0]}"))[0].rate
+    fast = guestdata.work(result.text(f"speed-{khz}"))[0].rate
+    assert fast / slow == pytest.approx(khz / SPEEDS_KHZ[0], rel=0.01)
+
+
+@pytest.mark.boots("turbo-bytes")
+@pytest.mark.parametrize("busy,mhz", enumerate(
+    (3600, 3600, 3400, 3300, 3200, 3100, 3000, 2900), 1))
+def test_turbo_falls_with_busy_cores(guests: Guests, busy: int, mhz: int) -> None:
+    """Machine table of the 2019 invariance series, E5-2698 v4."""
+    _check_turbo(guests, "turbo-bytes", busy, mhz)
+
+
+@pytest.mark.boots("turbo-groups")
+@pytest.mark.parametrize("busy,mhz", enumerate((3800, 3800, 3800, 3800, 3600, 3600), 1))
+def test_turbo_falls_with_groups(guests: Guests, busy: int, mhz: int) -> None:
+    _check_turbo(guests, "turbo-groups", busy, mhz)
+
+
+def _check_turbo(guests: Guests, name: str, busy: int, mhz: int) -> None:
+    """By the model's count, and by the work done against one CPU's."""
+    result = guests.get(name)
+    assert result.trace
+    window = trace.window(trace.read(result.trace), 100 + 2 * busy, 101 + 2 * busy)
+    cpus = SCENARIOS[name].cpus
+    alone = guestdata.work(result.text("turbo-1"))[0].rate
+    alone_mhz = max(cpu.mhz for cpu in trace.window(
+        trace.read(result.trace), 102, 103).cpus.values() if cpu.busy > 0.9)
+    work = guestdata.work(result.text(f"turbo-{busy}"))
+    assert [w.cpu for w in work] == list(range(cpus - busy, cpus))
+    for w in work:
+        assert window.cpus[w.cpu].mhz == pytest.approx(mhz, rel=0.01)
+        assert w.rate / alone == pytest.approx(mhz / alone_mhz, rel=0.02)
+
+
+@pytest.mark.boots("two-packages")
+def test_packages_are_seen_and_counted_apart(guests: Guests) -> None:
+    result = guests.get("two-packages")
+    ids = guestdata.pairs(result.text("packages")).values()
+    assert sorted(ids) == ["0"] * 8 + ["1"] * 8
+    assert "name:package-1" in result.text("zones")
+    assert result.trace
+    t = trace.read(result.trace)
+    a, b = t.mark(60).energy_uj, t.mark(61).energy_uj
+    loaded, resting = (b[p][1] - a[p][1] for p in (0, 1))
+    assert loaded > 3 * resting
+    assert guestdata.warnings(result.text("dmesg")) == []
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"acpi-{name}"))
+                        for name in WITNESS_MACHINES])
+def acpi_name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str,
+                                                   guests: Guests) -> None:
+    result = guests.get(f"acpi-{acpi_name}")
+    freq = guestdata.pairs(result.text("cpufreq"))
+    m = machine.load(acpi_name)
+    for cpu in range(SCENARIOS[f"acpi-{acpi_name}"].cpus):
+        base = f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/"
+        assert freq[base + "scaling_driver"] == "acpi-cpufreq"
+        listed = [int(khz) for khz in
+                  freq[base + "scaling_available_frequencies"].split()]
+        assert listed == [mhz * 1000 for mhz, _, _ in ssdt.pstates(m)]
+    assert guestdata.warnings(result.text("dmesg")) == []
+
+
+def test_acpi_requests_take_effect(acpi_name: str, guests: Guests) -> None:
+    result = guests.get(f"acpi-{acpi_name}")
+    assert result.trace
+    t, m = trace.read(result.trace), machine.load(acpi_name)
+    for mark, ratio in ((30, m.min_ratio), (32, m.max_ratio), (34, m.base_ratio)):
+        assert trace.window(t, mark, mark + 1).cpus[1].mhz == \
+            pytest.approx(m.mhz(ratio), rel=0.01)
+
+
+@pytest.mark.boots("free")
+def test_free_running_boot_is_quick(guests: Guests) -> None:
+    """Two guests may run at a time here; alone it is about half of it."""
+    assert guests.get("free").boot_seconds <= 5
+
+
+@pytest.mark.boots("free")
+def test_free_running_energy_and_clock(guests: Guests) -> None:
+    result = guests.get("free")
+    assert result.trace
+    window = trace.window(trace.read(result.trace), 12, 13)
+    used = guestdata.energy(result.text("zones") + "\n" + result.text("one"))
+    assert used["package"] == pytest.approx(window.package_j, rel=0.01)
+    assert window.cpus[1].mhz == pytest.approx(3800, rel=0.01)
+
+
+@pytest.mark.boots("free")
+def test_model_report_agrees_with_trace(guests: Guests) -> None:
+    result = guests.get("free")
+    assert result.trace
+    last = trace.read(result.trace).marks[-1]
+    total = sum(p["energy_uj"] for p in result.report["packages"])
+    assert total >= sum(energy[0] for energy in last.energy_uj.values())
+    assert len(result.report["cpus"]) == SCENARIOS["free"].cpus

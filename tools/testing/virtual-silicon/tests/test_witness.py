@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stock base kernel, stock turbostat and stock cpupower as witnesses.
+
+What they read is compared with the published data of the machine, written
+down here once more, and with the model's own count over the same stretch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from guests import Guests
+from scenarios import MARKS, WITNESS_MACHINES
+from vsilicon import guestdata, machine, trace, turbostat
+from vsilicon.boot import Result
+
+LOADS = list(MARKS)
+
+#: MHz by active cores as published, for as many cores as turbostat prints.
+TURBO_MHZ = {
+    "sapphire-rapids": {2: 3800, 4: 3800, 8: 3600, 12: 3400, 16: 3200, 24: 3100,
+                        32: 3000, 56: 3000},
+    "e5-2698-v4": {1: 3600, 2: 3600, 3: 3400, 4: 3300, 5: 3200, 6: 3100, 7: 3000,
+                   8: 2900},
+    "e5-2670-v3": {1: 3100, 2: 3100, 3: 2900, 4: 2800, 5: 2700, 6: 2600, 7: 2600,
+                   8: 2600, 9: 2600, 10: 2600, 11: 2600, 12: 2600},
+    "e3-1240-v5": {1: 3900, 2: 3900, 3: 3800, 4: 3700},
+}
+#: (lowest, base, 1 core, 4 cores) in MHz
+CLOCKS_MHZ = {"sapphire-rapids": (800, 2000, 3800, 3800),
+              "e5-2698-v4": (1200, 2200, 3600, 3300),
+              "e5-2670-v3": (1200, 2300, 3100, 2800),
+              "e3-1240-v5": (800, 3500, 3900, 3700)}
+#: What the base kernel makes of the turbo registers.  On Sapphire Rapids it
+#: takes the fourth group (12 cores, 3400 MHz) for four cores.
+BASE_RATIO = {"sapphire-rapids": 3400 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 2200,
+              "e5-2670-v3": 2800 * 1024 // 2300, "e3-1240-v5": 3700 * 1024 // 3500}
+
+
+@dataclass
+class Witness:
+    """One machine's guest and the model's trace of it."""
+
+    name: str
+    result: Result
+    trace: trace.Trace
+
+    def table(self, load: str) -> turbostat.Table:
+        return turbostat.table(self.result.text(load))
+
+    def window(self, load: str) -> trace.Window:
+        return trace.window(self.trace, MARKS[load], MARKS[load] + 1)
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"witness-{name}"))
+                        for name in WITNESS_MACHINES])
+def witness(request: pytest.FixtureRequest, guests: Guests) -> Witness:
+    result = guests.get(f"witness-{request.param}")
+    assert result.trace
+    return Witness(request.param, result, trace.read(result.trace))
+
+
+def test_every_step_ran(witness: Witness) -> None:
+    failed = [s.name for s in witness.result.answer.sections.values() if s.status]
+    assert not failed and witness.result.status == 0
+
+
+def test_kernel_has_nothing_to_complain_of(witness: Witness) -> None:
+    assert guestdata.warnings(witness.result.text("dmesg")) == []
+    assert guestdata.warnings(witness.result.console) == []
+
+
+def test_kernel_turns_invariance_on(witness: Witness) -> None:
+    ratio = guestdata.invariance_ratio(witness.result.text("dmesg"))
+    assert ratio == BASE_RATIO[witness.name]
+
+
+def test_turbostat_reads_base_and_lowest_clock(witness: Witness) -> None:
+    header = turbostat.header(witness.result.text("header"))
+    assert (header.low, header.base) == CLOCKS_MHZ[witness.name][:2]
+
+
+def test_turbostat_reads_turbo_table(witness: Witness) -> None:
+    header = turbostat.header(witness.result.text("header"))
+    assert header.turbo == TURBO_MHZ[witness.name]
+
+
+def test_cpupower_reads_limits_and_driver(witness: Witness) -> None:
+    low, _, high, _ = CLOCKS_MHZ[witness.name]
+    text = witness.result.text("frequency-info")
+    low_text = f"{low} MHz" if low < 1000 else f"{low / 1000:.2f} GHz"
+    assert f"hardware limits: {low_text} - {high / 1000:.2f} GHz" in text
+    assert "driver: intel_cpufreq" in text
+    assert 'The governor "performance"' in text
+
+
+def test_cpupower_lists_idle_states(witness: Witness) -> None:
+    states = " ".join(s.name for s in machine.load(witness.name).idle)
+    text = witness.result.text("idle-info")
+    assert "CPUidle driver: intel_idle" in text
+    assert f"Available idle states: POLL {states}" in text
+
+
+def test_kernel_has_the_latencies_of_the_machine_file(witness: Witness) -> None:
+    seen = guestdata.idle_states(witness.result.text("cpuidle"))
+    for states in seen.values():
+        assert [(s.name, s.latency_us, s.residency_us, s.disabled)
+                for s in states[1:]] == \
+            [(s.name, s.exit_us, s.residency_us, False)
+             for s in machine.load(witness.name).idle]
+
+
+def test_unknown_registers_fault(witness: Witness) -> None:
+    lines = witness.result.text("registers").splitlines()
+    assert "0x66a fault" in lines and "0x4e fault" in lines
+
+
+def test_writing_a_constant_register_faults(witness: Witness) -> None:
+    assert witness.result.text("registers").splitlines()[-1] == "0xce fault"
+
+
+def test_one_busy_cpu_reaches_single_core_turbo(witness: Witness) -> None:
+    row = witness.table("one").cpus[WITNESS_MACHINES[witness.name] - 1]
+    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[witness.name][2], rel=0.01)
+    assert row["Busy%"] > 98
+
+
+def test_all_busy_reach_turbo_of_that_many(witness: Witness) -> None:
+    for row in witness.table("all").cpus.values():
+        assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[witness.name][3], rel=0.01)
+
+
+def test_no_turbo_means_base(witness: Witness) -> None:
+    row = witness.table("no_turbo").cpus[WITNESS_MACHINES[witness.name] - 1]
+    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[witness.name][1], rel=0.01)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_busy_mhz_is_the_models(witness: Witness, load: str) -> None:
+    """On CPUs that were busy enough for turbostat's own work not to count."""
+    window = witness.window(load)
+    compared = 0
+    for cpu, row in witness.table(load).cpus.items():
+        if window.cpus[cpu].busy > 0.15:
+            assert row["Bzy_MHz"] == pytest.approx(window.cpus[cpu].mhz, rel=0.01)
+            compared += 1
+    assert compared or load == "idle"
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_busy_and_residencies_make_the_whole(witness: Witness, load: str) -> None:
+    for cpu, row in witness.table(load).cpus.items():
+        assert turbostat.residency_sum(row) == pytest.approx(100, abs=1), f"CPU {cpu}"
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_residencies_are_the_models(witness: Witness, load: str) -> None:
+    """Registers against the model's own account, per residency counter.
+
+    C1 is what turbostat has left over where the part has no counter for it;
+    that also holds the time that CPUs take to wake.
+    """
+    counters = {0x3FC: "CPU%c3", 0x3FD: "CPU%c6", 0x3FE: "CPU%c7"}
+    window, states = witness.window(load), machine.load(witness.name).idle
+    for cpu, row in witness.table(load).cpus.items():
+        for msr, column in counters.items():
+            share = sum(window.cpus[cpu].states[s.name] for s in states
+                        if s.residency_msr == msr)
+            if column in row:
+                assert row[column] == pytest.approx(100 * share, abs=1), \
+                    f"CPU {cpu} {column}"
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_package_energy_is_the_models(witness: Witness, load: str) -> None:
+    used = guestdata.energy(witness.result.text("zones") + "\n"
+                            + witness.result.text(load))
+    assert used["package"] == pytest.approx(witness.window(load).package_j, rel=0.01)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_dram_energy_is_the_models(witness: Witness, load: str) -> None:
+    used = guestdata.energy(witness.result.text("zones") + "\n"
+                            + witness.result.text(load))
+    assert used["dram"] == pytest.approx(witness.window(load).dram_j, rel=0.01)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_turbostat_energy_is_the_models(witness: Witness, load: str) -> None:
+    """turbostat's window is a little longer than the marks'."""
+    joules = witness.table(load).summary["Pkg_J"]
+    assert joules == pytest.approx(witness.window(load).package_j, rel=0.03)
+
+
+def test_full_load_costs_what_the_power_model_says(witness: Witness) -> None:
+    """All CPUs at their clock, from the model's formula, not its counter."""
+    m, window = machine.load(witness.name), witness.window("all")
+    busy = sum(cpu.busy for cpu in window.cpus.values())
+    ratio = round(CLOCKS_MHZ[witness.name][3] * 1000 / m.bus_khz)
+    watts = busy * m.active_w(ratio) + m.power["uncore_w"]
+    assert window.package_j / window.seconds == pytest.approx(watts, rel=0.02)
