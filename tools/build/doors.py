@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Callable, Iterator
@@ -12,7 +11,6 @@ from typing import Callable, Iterator
 import base
 import basehashes
 import cache
-import importer
 import kernel
 import mails
 import manifest
@@ -22,7 +20,7 @@ import proc
 import qemu
 import refresh
 import releases
-import tests
+import testrun
 import tree as trees
 import versions
 import vsilicon
@@ -129,8 +127,15 @@ def test() -> int:
         _linux()
         kernel.patched(trees.LINUX)
         kernel.of_base(base.choose())
+        selftests = kernel.selftests(trees.LINUX)
         qemu.build()
-    return tests.run()
+    return testrun.run([
+        ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/build/tests")),
+        ("base releases", lambda: testrun.base_releases(series())),
+        ("KUnit", lambda: testrun.kunit(paths.LINUX)),
+        *([("kselftests", testrun.selftests)] if selftests else []),
+        ("virtual silicon", lambda: testrun.pytest("silicon", paths.SILICON / "tests")),
+    ])
 
 
 def take_back() -> int:
@@ -159,11 +164,13 @@ def check_releases() -> int:
 
 
 def accept_base() -> int:
-    """Put the replaced files of the present base on record."""
+    """Put the replaced files of the present base on record, or (BASE=all)
+    those of each base on offer."""
     packages.ensure("build")
     with _alone():
-        record = known()
-        releases.learn(series(), [base.choose().repo()], record)
+        record, wanted = known(), releases.directories(series())
+        bases = base.on_offer() if os.environ.get("BASE") == "all" else [base.choose()]
+        releases.learn(series(), [b.excerpt(wanted) for b in bases], record)
         record.write()
     say(f"wrote {paths.shown(record.file)}")
     return 0

@@ -139,6 +139,20 @@ def configure(source: Path, name: str, fragments: list[Path]) -> None:
         shutil.copyfile(fresh, config)
 
 
+SELFTESTS = ["freq_invariance"]
+
+
+def selftests(tree: Tree) -> bool:
+    """Install our kselftests for the guest; false if the tree has none."""
+    have = [t for t in SELFTESTS if (tree.path / "tools/testing/selftests" / t).is_dir()]
+    shutil.rmtree(paths.SELFTESTS, ignore_errors=True)
+    if have:
+        proc.logged(["make", "-C", tree.path / "tools/testing/selftests", "install",
+                     f"TARGETS={' '.join(have)}", f"INSTALL_PATH={paths.SELFTESTS}"],
+                    paths.LOG / "selftests.log", what="kselftests")
+    return bool(have)
+
+
 _SETTING = re.compile(r"^(?:(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set)$", re.M)
 
 

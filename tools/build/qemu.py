@@ -84,12 +84,16 @@ def _build_edited(edits: str) -> None:
                     sha256=cache.file_hash(program))
 
 
+def known() -> basehashes.Known:
+    return basehashes.Known(series().patch_dir / basehashes.NAME)
+
+
 def source(version: str, ours: Series) -> None:
     """build/qemu/src: Debian's source with the series on it."""
     repo = cache.get("qemu-source", cache.key(_IMPORT, version),
                      lambda part: _import(part, version)) / "qemu.git"
     paths.QEMU.mkdir(parents=True, exist_ok=True)
-    trees.make(trees.QEMU, repo, ours, basehashes.Known(ours.patch_dir / basehashes.NAME))
+    trees.make(trees.QEMU, repo, ours, known())
 
 
 def _import(part: Path, version: str) -> list[str]:

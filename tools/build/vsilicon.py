@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import paths
 import proc
+from ui import Fail
 
 PYTHON = "/usr/bin/python3"
 _OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd"}
@@ -28,10 +30,11 @@ def environment() -> dict[str, str]:
 
 def check() -> None:
     """Refuse an unknown machine or CPU count before anything is built."""
-    done = subprocess.run(command("check", *user_options("MACHINE", "CPUS")), env=environment(),
-                          cwd=paths.TOP, stdout=subprocess.DEVNULL)
+    done = proc.capture(command("check", *user_options("MACHINE", "CPUS")), env=environment(),
+                        cwd=paths.TOP, check=False)
     if done.returncode:
-        raise SystemExit(done.returncode)
+        raise Fail(done.stderr.decode(errors="replace").strip().removeprefix("vsilicon: "),
+                   code=done.returncode)
 
 
 def call(subcommand: str, which: str) -> int:
@@ -40,3 +43,17 @@ def call(subcommand: str, which: str) -> int:
     wanted = user_options(*_OPTIONS)
     return subprocess.run(command(subcommand, *options, *wanted), env=environment(),
                           cwd=paths.TOP).returncode
+
+
+def boot(cmd: str, out: Path, *options: str) -> str:
+    """Run `cmd` in the patched kernel's guest, its files in `out`; returns
+    what it printed. Its exit code is for whoever reads that; a guest that did
+    not get so far is a Fail."""
+    done = proc.capture(command("run", f"--kernel={paths.kernel_image('patched')}",
+                                f"--qemu={paths.QEMU_BINARY}", f"--out={out}", f"--cmd={cmd}",
+                                *options), cwd=paths.TOP, env=environment(), check=False)
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode and said.startswith("vsilicon:"):
+        reason, _, details = said.partition("\n")
+        raise Fail(reason, details)
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make test: every kind of test, and one line that counts them all."""
+from __future__ import annotations
+
+import json
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+import base
+import basehashes
+import paths
+import proc
+import releases
+import vsilicon
+from manifest import Series
+from ui import Fail, Step, clock, counter, say
+
+_CASE_DONE = re.compile(r" (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b.*%\]")
+
+
+@dataclass
+class Count:
+    """Cases of one kind of test. `failures` name the failed ones."""
+    passed: int = 0
+    skipped: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def __add__(self, other: "Count") -> "Count":
+        return Count(self.passed + other.passed, self.skipped + other.skipped,
+                     self.failures + other.failures)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {len(self.failures)} failed, {self.skipped} skipped"
+
+
+def run(kinds: list[tuple[str, Callable[[], Count]]]) -> int:
+    """Run all kinds, whatever becomes of each; the last line is the total."""
+    paths.TESTS.mkdir(parents=True, exist_ok=True)
+    total, begin = Count(), time.monotonic()
+    for title, kind in kinds:
+        try:
+            count = kind()
+        except Fail as failure:
+            # Not one case ran: that is a failure, not an absence of tests.
+            say(failure.details)
+            count = Count(failures=[str(failure)])
+        for name in count.failures:
+            say(f"FAILED {title}: {name}")
+        say(f"{title}: {count}")
+        total += count
+    say(f"all tests took {clock(time.monotonic() - begin)}")
+    say(str(total))
+    return int(bool(total.failures) or not total.passed)
+
+
+def pytest(name: str, directory: Path) -> Count:
+    """A directory of pytest files, each in a process of its own as both
+    packages of ours have modules with the same names."""
+    if not any(directory.glob("test_*.py")):
+        return Count()
+    junit, log = paths.TESTS / f"{name}.xml", paths.LOG / f"test-{name}.log"
+    junit.unlink(missing_ok=True)
+    command = [vsilicon.PYTHON, "-m", "pytest", "-v", "-rfE", "-p", "no:cacheprovider",
+               f"--junitxml={junit}", directory]
+    with Step(f"test: {name}") as step:
+        try:
+            proc.logged(command, log, what=name, cwd=paths.TOP, count=_CASE_DONE,
+                        env=vsilicon.environment(), progress=counter(step, "cases"))
+        except Fail as failure:
+            if not junit.exists():
+                raise
+            say(failure.details)
+    return count_junit(junit.read_text())
+
+
+def count_junit(xml: str) -> Count:
+    count = Count()
+    for case in ElementTree.fromstring(xml).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failures.append(f"{case.get('classname')}.{case.get('name')}")
+        elif case.find("skipped") is not None:
+            count.skipped += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def base_releases(series: Series) -> Count:
+    """One case for each point release on offer."""
+    record = basehashes.Known(series.patch_dir / basehashes.NAME)
+    results = releases.check(series, base.on_offer(), record)
+    return Count(passed=sum(not reason for _, reason in results),
+                 failures=[f"{release}: {reason}" for release, reason in results if reason])
+
+
+def kunit(linux: Path) -> Count:
+    """The suites built into the patched kernel, run by it at boot and read
+    by the kernel's own parser."""
+    out = paths.TESTS / "kunit"
+    with Step("test: KUnit in the guest"):
+        vsilicon.boot("true", out, "--append=kunit.enable=1")
+    parsed = out / "kunit.json"
+    parser = linux / "tools/testing/kunit/kunit.py"
+    done = proc.capture([vsilicon.PYTHON, parser, "parse", f"--json={parsed}",
+                         out / "console.log"], cwd=linux, check=False)
+    (paths.LOG / "test-kunit.log").write_bytes(done.stdout + done.stderr)
+    if not parsed.exists():
+        raise Fail("kunit.py could not read the guest's console",
+                   done.stdout.decode(errors="replace")[-2000:])
+    return count_kunit(json.loads(parsed.read_text()))
+
+
+def count_kunit(group: dict, path: str = "") -> Count:
+    """Leaf cases of the tree that kunit.py writes."""
+    count = Count()
+    for case in group.get("test_cases", []):
+        if case["status"] == "PASS":
+            count.passed += 1
+        elif case["status"] == "SKIP":
+            count.skipped += 1
+        else:
+            count.failures.append(f"{path}{case['name']} ({case['status']})")
+    for inner in group.get("sub_groups", []):
+        count += count_kunit(inner, f"{path}{inner['name']}.")
+    return count
+
+
+def selftests() -> Count:
+    """The kselftests of ours, run in the guest."""
+    out = paths.TESTS / "selftests"
+    with Step("test: kselftests in the guest"):
+        said = vsilicon.boot("cd /selftests && ./run_kselftest.sh", out)
+    (paths.LOG / "test-selftests.log").write_text(said)
+    return count_tap(said)
+
+
+_RESULT = re.compile(r"^(?P<lead>[# ]*)(?P<bad>not )?ok \d+ (?:- )?(?P<name>.*?)"
+                     r"(?:\s+# (?P<word>\w+).*)?\s*$")
+
+
+def count_tap(text: str) -> Count:
+    """Cases of kselftest output. A program's own results come before the
+    runner's line on the program, and are what counts if there are any."""
+    count, inner = Count(), 0
+    for line in text.splitlines():
+        found = _RESULT.match(line)
+        if not found:
+            continue
+        nested = bool(found["lead"])
+        inner += nested
+        # A program that dies after good results is known by the runner only.
+        if not nested and inner and not found["bad"]:
+            inner = 0
+            continue
+        if not nested:
+            inner = 0
+        if (found["word"] or "").upper() == "SKIP":
+            count.skipped += 1
+        elif found["bad"]:
+            count.failures.append(found["name"])
+        else:
+            count.passed += 1
+    return count
