@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Turbo tables of Intel CPUs: from raw register values to bins.
+ *
+ * The registers are described in the Intel SDM, volume 4, chapter 2, in the
+ * tables of the models named in turbo_models[].
+ */
+#include <kunit/visibility.h>
+#include <linux/bits.h>
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/math64.h>
+#include <linux/string.h>
+
+#include <asm/cpu_device_id.h>
+#include <asm/intel-family.h>
+#include <asm/msr-index.h>
+
+#include "freq_invariance.h"
+
+/*
+ * A bin without a ratio is not in use. One that is not wider than its
+ * predecessor can never apply, so that leaving it out loses nothing.
+ */
+static void add_bin(struct turbo_table *table, unsigned int cores,
+		    unsigned int ratio)
+{
+	unsigned int n = table->nr_bins;
+
+	if (!ratio || !cores || n == TURBO_BINS_MAX)
+		return;
+	if (n && cores <= table->bins[n - 1].cores)
+		return;
+
+	table->bins[n].cores = cores;
+	table->bins[n].ratio = ratio;
+	table->nr_bins = n + 1;
+}
+
+/* Byte @i of the values, counted over all of them */
+static u8 limit_byte(const u64 *limits, unsigned int i)
+{
+	return limits[i / 8] >> (i % 8 * 8);
+}
+
+/* One byte per core: byte 0 is the ratio with one core active, and so on */
+static void decode_bytes(struct turbo_table *table, const u64 *limits)
+{
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		add_bin(table, i + 1, limit_byte(limits, i));
+}
+
+/*
+ * The same over several registers. The topmost bit of the last one in use is a
+ * semaphore for those who write them; no ratio needs it.
+ */
+static void decode_long_bytes(struct turbo_table *table, const u64 *limits)
+{
+	unsigned int i;
+
+	for (i = 0; i < 8 * TURBO_LIMIT_MSRS; i++)
+		add_bin(table, i + 1, limit_byte(limits, i) & 0x7f);
+}
+
+/* Ratios in the first register, numbers of cores in the second */
+static void decode_groups(struct turbo_table *table, const u64 *limits)
+{
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		add_bin(table, limit_byte(limits, 8 + i), limit_byte(limits, i));
+}
+
+/*
+ * Xeon Phi: the first group whole (cores in bits 7:1, ratio in bits 15:8), the
+ * other six by what they differ from the one before (5 bits more cores, 3 bits
+ * less ratio).
+ */
+static void decode_deltas(struct turbo_table *table, const u64 *limits)
+{
+	unsigned int cores = limit_byte(limits, 0) >> 1;
+	unsigned int ratio = limit_byte(limits, 1);
+	unsigned int i;
+
+	add_bin(table, cores, ratio);
+
+	for (i = 2; i < 8; i++) {
+		u8 delta = limit_byte(limits, i);
+
+		/* Below zero the register makes no sense any more */
+		if (ratio < delta >> 5)
+			break;
+
+		cores += delta & 0x1f;
+		ratio -= delta >> 5;
+		add_bin(table, cores, ratio);
+	}
+}
+
+/* Silvermont and Airmont: four ratios of 6 bits */
+static void decode_atom(struct turbo_table *table, const u64 *limits)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		add_bin(table, i + 1, limit_byte(limits, i) & 0x3f);
+}
+
+#define TURBO_LAYOUT_CORE(_name, _decode, ...)			\
+static const struct turbo_layout layout_##_name = {		\
+	.name		= #_name,				\
+	.base_msr	= MSR_PLATFORM_INFO,			\
+	.base_shift	= 8,					\
+	.base_mask	= 0xff,					\
+	.limit_msrs	= { MSR_TURBO_RATIO_LIMIT, ##__VA_ARGS__ }, \
+	.decode		= _decode,				\
+}
+
+TURBO_LAYOUT_CORE(bytes, decode_bytes);
+TURBO_LAYOUT_CORE(bytes16, decode_long_bytes, MSR_TURBO_RATIO_LIMIT1);
+TURBO_LAYOUT_CORE(bytes24, decode_long_bytes, MSR_TURBO_RATIO_LIMIT1,
+		  MSR_TURBO_RATIO_LIMIT2);
+TURBO_LAYOUT_CORE(groups, decode_groups, MSR_TURBO_RATIO_LIMIT1);
+TURBO_LAYOUT_CORE(deltas, decode_deltas);
+
+static const struct turbo_layout layout_atom = {
+	.name		= "atom",
+	.base_msr	= MSR_ATOM_CORE_RATIOS,
+	.base_shift	= 16,
+	.base_mask	= 0x3f,
+	.limit_msrs	= { MSR_ATOM_CORE_TURBO_RATIOS },
+	.decode		= decode_atom,
+};
+
+/*
+ * Why not always the highest turbo clock: with many cores active it is never
+ * reached, and tasks look smaller than they are. Four cores are a good middle
+ * for Core and Xeon in measurements with tbench, kernbench and others; CPUs
+ * made for low power get the highest, and Xeon Phi, which has two levels at
+ * most, the second highest.
+ */
+static const struct turbo_model turbo_models[] = {
+	{ INTEL_IVYBRIDGE_X,		4, &layout_bytes16 },
+	{ INTEL_HASWELL_X,		4, &layout_bytes24 },
+	{ INTEL_BROADWELL_X,		4, &layout_bytes24 },
+
+	{ INTEL_SKYLAKE_X,		4, &layout_groups },
+	{ INTEL_ICELAKE_X,		4, &layout_groups },
+	{ INTEL_ICELAKE_D,		4, &layout_groups },
+	{ INTEL_SAPPHIRERAPIDS_X,	4, &layout_groups },
+	{ INTEL_EMERALDRAPIDS_X,	4, &layout_groups },
+	{ INTEL_GRANITERAPIDS_X,	4, &layout_groups },
+	{ INTEL_ATOM_TREMONT_D,		4, &layout_groups },
+	{ INTEL_ATOM_CRESTMONT_X,	4, &layout_groups },
+	{ INTEL_ATOM_CRESTMONT,		4, &layout_groups },
+
+	{ INTEL_ATOM_GOLDMONT,		1, &layout_groups },
+	{ INTEL_ATOM_GOLDMONT_D,	1, &layout_groups },
+	{ INTEL_ATOM_GOLDMONT_PLUS,	1, &layout_groups },
+
+	{ INTEL_ATOM_SILVERMONT,	1, &layout_atom },
+	{ INTEL_ATOM_SILVERMONT_D,	1, &layout_atom },
+	{ INTEL_ATOM_SILVERMONT_MID,	1, &layout_atom },
+	{ INTEL_ATOM_AIRMONT,		1, &layout_atom },
+	{ INTEL_ATOM_AIRMONT_MID,	1, &layout_atom },
+	{ INTEL_ATOM_AIRMONT_NP,	1, &layout_atom },
+
+	{ INTEL_XEON_PHI_KNL, TURBO_SECOND_RATIO, &layout_deltas },
+	{ INTEL_XEON_PHI_KNM, TURBO_SECOND_RATIO, &layout_deltas },
+
+	/* Every other Intel CPU since Nehalem; keep it last */
+	{ 0,				4, &layout_bytes },
+};
+
+/**
+ * turbo_model_find() - How to read the turbo table of a CPU model
+ * @vfm: vendor, family and model of an Intel CPU
+ *
+ * Return: the model's entry, or the one for all that have none of their own;
+ * never NULL.
+ */
+const struct turbo_model *turbo_model_find(u32 vfm)
+{
+	const struct turbo_model *model = turbo_models;
+
+	while (model->vfm && model->vfm != vfm)
+		model++;
+
+	return model;
+}
+EXPORT_SYMBOL_IF_KUNIT(turbo_model_find);
+
+/**
+ * turbo_model_fallback() - What to try when a model's own layout yields nothing
+ *
+ * Hypervisors and some parts lack a register that their model should have.
+ *
+ * Return: the entry for models that have none of their own.
+ */
+const struct turbo_model *turbo_model_fallback(void)
+{
+	return &turbo_models[ARRAY_SIZE(turbo_models) - 1];
+}
+
+/**
+ * turbo_table_decode() - Make a turbo table of register values
+ * @table: the result, overwritten
+ * @layout: how to read them
+ * @base: value of @layout->base_msr
+ * @limits: values of @layout->limit_msrs, %TURBO_LIMIT_MSRS of them, 0 for
+ *	registers that the layout does not use
+ *
+ * Return: 0, or -ENODATA if the values have no base ratio or no bin; hypervisors
+ * that know the registers by name only fill them with zeros.
+ */
+int turbo_table_decode(struct turbo_table *table,
+		       const struct turbo_layout *layout, u64 base,
+		       const u64 *limits)
+{
+	memset(table, 0, sizeof(*table));
+	table->base = (base >> layout->base_shift) & layout->base_mask;
+	layout->decode(table, limits);
+
+	return table->base && table->nr_bins ? 0 : -ENODATA;
+}
+EXPORT_SYMBOL_IF_KUNIT(turbo_table_decode);
+
+/**
+ * turbo_table_ratio() - Highest ratio with a number of cores active
+ * @table: a decoded table
+ * @cores: number of active cores, at least 1
+ *
+ * Return: the ratio of the narrowest bin that @cores cores fit into; of the
+ * widest one if they fit into none; 0 if the table is empty.
+ */
+unsigned int turbo_table_ratio(const struct turbo_table *table,
+			       unsigned int cores)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_bins; i++) {
+		if (table->bins[i].cores >= cores)
+			return table->bins[i].ratio;
+	}
+
+	return i ? table->bins[i - 1].ratio : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(turbo_table_ratio);
+
+/* The highest ratio below the first bin's; base if all bins are the same */
+static unsigned int second_ratio(const struct turbo_table *table)
+{
+	unsigned int i;
+
+	for (i = 1; i < table->nr_bins; i++) {
+		if (table->bins[i].ratio < table->bins[0].ratio)
+			return table->bins[i].ratio;
+	}
+
+	return table->base;
+}
+
+/**
+ * turbo_table_freq_max() - The ratio that counts as freq_max
+ * @table: a decoded table, not empty
+ * @cores: number of active cores to assume, or %TURBO_SECOND_RATIO
+ *
+ * A CPU that has fewer cores than assumed gets its highest bin, because with so
+ * few there is little that keeps it from reaching that.
+ *
+ * Return: the ratio, never 0.
+ */
+unsigned int turbo_table_freq_max(const struct turbo_table *table,
+				  unsigned int cores)
+{
+	if (cores == TURBO_SECOND_RATIO)
+		return second_ratio(table);
+
+	if (table->bins[table->nr_bins - 1].cores < cores)
+		cores = 1;
+
+	return turbo_table_ratio(table, cores);
+}
+EXPORT_SYMBOL_IF_KUNIT(turbo_table_freq_max);
+
+/**
+ * freq_max_ratio() - Relation of freq_max and base frequency
+ * @turbo: freq_max, any unit
+ * @base: base frequency, same unit
+ *
+ * Return: @turbo / @base in 1/1024, rounded down; 0 if @base is 0.
+ */
+u32 freq_max_ratio(unsigned int turbo, unsigned int base)
+{
+	if (!base)
+		return 0;
+
+	return div_u64((u64)turbo << SCHED_CAPACITY_SHIFT, base);
+}
+EXPORT_SYMBOL_IF_KUNIT(freq_max_ratio);
