@@ -48,7 +48,7 @@ def witness(m: Machine, cpus: int) -> bytes:
     job.step("zones", "dump_zones")
     job.step("cpuidle", "dump_cpuidle")
     job.step("cpufreq", "dump_cpufreq")
-    job.step("idle", _load("-c none -t 0.5", MARKS["idle"]))
+    job.step("idle", _load("-c none -t 1.5", MARKS["idle"]))
     job.step("one", _load(f"-c {cpus - 1} -t 0.4", MARKS["one"]))
     job.step("all", _load("-c all -t 0.25", MARKS["all"]))
     job.step("light", _load("-c all -t 0.4 -d 20 -p 20000", MARKS["light"]))

@@ -158,15 +158,23 @@ def start(command: list[str], **where: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, preexec_fn=_die_with_parent, **where)
 
 
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass	# nobody left
+
+
 def stop(process: subprocess.Popen[bytes], grace: float = 5) -> None:
     """Ends the process group: asked first, so that the model can report."""
-    for number, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 5)):
-        if process.poll() is None:
-            try:
-                os.killpg(process.pid, number)
-                process.wait(wait)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue
+    if process.poll() is None:
+        _signal_group(process, signal.SIGTERM)
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            pass
+    _signal_group(process, signal.SIGKILL)	# and what it may have started
+    process.wait()
 
 
 class Follower:

@@ -11,8 +11,9 @@ from .errors import GuestError
 
 @dataclass
 class Table:
-    """Values by column: of the whole machine, and per CPU."""
+    """Values by column: of the whole machine, and per CPU; length of the window."""
 
+    seconds: float = 0.0
     summary: dict[str, float] = field(default_factory=dict)
     cpus: dict[int, dict[str, float]] = field(default_factory=dict)
 
@@ -38,8 +39,10 @@ def table(text: str) -> Table:
     heads = [i for i, row in enumerate(rows) if "Bzy_MHz" in row]
     if not heads:
         raise GuestError("turbostat printed no table", text.splitlines()[-5:])
-    columns = [word.strip() for word in rows[heads[-1]]]
     out = Table()
+    if elapsed := re.search(r"^(\d+\.\d+) sec$", text, re.MULTILINE):
+        out.seconds = float(elapsed[1])
+    columns = [word.strip() for word in rows[heads[-1]]]
     for row in rows[heads[-1] + 1:]:
         values = _values(columns, [word.strip() for word in row])
         if "CPU" in values:

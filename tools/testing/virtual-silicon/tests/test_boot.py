@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests that go wrong, with scripts in the emulator's place."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vsilicon import boot, machine
+from vsilicon.errors import GuestError, UsageError
+
+#: Finds the files of the two serial ports among its arguments, as $CONSOLE and
+#: $RESULTS, and leaves its process id.
+PROLOGUE = """#!/bin/sh
+for word; do
+	case $word in
+	file:*console.log) CONSOLE=${word#file:} ;;
+	file:*results.log) RESULTS=${word#file:} ;;
+	esac
+done
+echo $$ >"${CONSOLE%/*}/pid"
+"""
+
+GOOD = """
+echo 'Linux version 6.12' >$CONSOLE
+printf 'vs:ready 1.5\\nvs:begin a\\nhello\\n\\nvs:end a 0\\n' >$RESULTS
+printf 'vs:begin b\\nworld\\nvs:end b 3\\nvs:exit 3\\n' >>$RESULTS
+"""
+
+
+def config(tmp_path: Path, body: str, **limits: float) -> boot.Config:
+    emulator = tmp_path / "qemu"
+    emulator.write_text(PROLOGUE + body)
+    emulator.chmod(0o755)
+    (tmp_path / "initramfs").write_bytes(b"archive")
+    return boot.Config(
+        machine=machine.load("sapphire-rapids"), cpus=2, kernel=tmp_path / "bzImage",
+        qemu=emulator, initramfs=tmp_path / "initramfs", out=tmp_path / "out",
+        limits=boot.Limits(**limits))
+
+
+def gone(tmp_path: Path) -> bool:
+    """Nothing of the emulator's process group runs any more."""
+    group = int((tmp_path / "out/pid").read_text())
+    return not any(_runs_in(stat, group) for stat in Path("/proc").glob("[0-9]*/stat"))
+
+
+def _runs_in(stat: Path, group: int) -> bool:
+    try:
+        state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
+    except OSError:
+        return False	# ended meanwhile
+    return int(pgrp) == group and state != "Z"
+
+
+def fails(c: boot.Config) -> GuestError:
+    with pytest.raises(GuestError) as error:
+        boot.run(c)
+    return error.value
+
+
+def test_good_guest(tmp_path: Path) -> None:
+    result = boot.run(config(tmp_path, GOOD))
+    assert result.status == 3 and result.text("a") == "hello"
+    assert result.step_status("b") == 3
+    assert result.answer.ready == 1.5
+    with pytest.raises(GuestError, match="has not answered step 'c'"):
+        result.text("c")
+
+
+def test_panic_is_reported_with_the_console(tmp_path: Path) -> None:
+    error = fails(config(tmp_path, """
+echo 'booting' >$CONSOLE
+echo '[ 1.0] Kernel panic - not syncing: No working init found.' >>$CONSOLE
+echo '[ 1.1] Call Trace:' >>$CONSOLE
+sleep 60
+"""))
+    assert "panicked: No working init found." in str(error)
+    assert error.tail[-1] == "[ 1.1] Call Trace:"
+    assert gone(tmp_path)
+
+
+def test_silent_guest_hangs(tmp_path: Path) -> None:
+    error = fails(config(tmp_path, """
+echo 'vs:ready 1' >$RESULTS; echo 'last words' >$CONSOLE; sleep 60
+""", silence=1))
+    assert "hangs: not a line for 1 s" in str(error)
+    assert error.tail == ["last words"]
+    assert gone(tmp_path)
+
+
+def test_guest_that_does_not_boot(tmp_path: Path) -> None:
+    error = fails(config(tmp_path, "while :; do echo dots >>$CONSOLE; sleep 0.1; done",
+                         boot=1))
+    assert "not booted within 1 s" in str(error)
+    assert gone(tmp_path)
+
+
+def test_guest_that_never_ends(tmp_path: Path) -> None:
+    error = fails(config(tmp_path, """
+echo 'vs:ready 1' >$RESULTS
+while :; do echo dots >>$CONSOLE; sleep 0.1; done
+""", overall=1))
+    assert "not done within 1 s" in str(error)
+    assert gone(tmp_path)
+
+
+def test_emulator_that_dies(tmp_path: Path) -> None:
+    error = fails(config(tmp_path, "echo booting >$CONSOLE; kill -SEGV $$"))
+    assert "the emulator ended (signal 11)" in str(error)
+    assert error.tail == ["booting"]
+
+
+def test_emulator_that_refuses_its_options(tmp_path: Path) -> None:
+    error = fails(config(tmp_path, "echo 'qemu: -object: bad' >&2; exit 1"))
+    assert "ended (status 1)" in str(error) and "qemu: -object: bad" in str(error)
+
+
+def test_children_of_the_emulator_go_too(tmp_path: Path) -> None:
+    fails(config(tmp_path, "sleep 61 & trap '' TERM; sleep 62 & wait; wait; sleep 63",
+                 boot=0.5))
+    assert gone(tmp_path)
+
+
+def test_guest_that_does_not_power_off(tmp_path: Path,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = boot._wait_off
+    monkeypatch.setattr(boot, "_wait_off", lambda process: wait(process, 0.2))
+    assert boot.run(config(tmp_path, GOOD + "sleep 60")).status == 3
+    assert gone(tmp_path)
+
+
+def test_terminal_escapes_are_not_shown() -> None:
+    assert boot.tail("\x1bc\x1b[?7l\x1b[2JSeaBIOS\r\n\n one \n") == ["SeaBIOS", " one"]
+
+
+def test_damaged_report(tmp_path: Path) -> None:
+    with pytest.raises(GuestError, match="damaged"):
+        boot.run(config(tmp_path, GOOD + 'echo "{" >"${CONSOLE%/*}/model.json"'))
+
+
+def test_too_many_cpus_start_nothing(tmp_path: Path) -> None:
+    c = config(tmp_path, GOOD)
+    c.cpus = 57
+    with pytest.raises(UsageError, match="allows 1 to 56"):
+        boot.run(c)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    """The whole command, as make calls it."""
+    c = config(tmp_path, "echo up >$CONSOLE; exec sleep 60")
+    c.kernel.write_bytes(b"kernel")
+    command = [sys.executable, "-m", "vsilicon", "run", "--kernel", str(c.kernel),
+               "--qemu", str(c.qemu), "--out", str(c.out)]
+    with subprocess.Popen(command, cwd=Path(boot.__file__).parents[1],
+                          stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+                          start_new_session=True) as process:
+        deadline = time.monotonic() + 20
+        while not (c.out / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        process.wait(20)
+    assert process.returncode in (130, 143, -signal.SIGKILL)
+    time.sleep(0.2)
+    assert not _runs_in(Path("/proc", (c.out / "pid").read_text().strip(), "stat"),
+                        int((c.out / "pid").read_text()))
+
+
+def test_model_options_escape_commas(tmp_path: Path) -> None:
+    c = config(tmp_path, GOOD)
+    c.out = tmp_path / "a,b"
+    options = boot.machine_options(c)
+    assert f"machine={tmp_path}/a,,b/machine.ini" in options[options.index("-object") + 1]

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Register layouts against values seen on hardware and against the SDM.
+
+Where a value is marked "seen", it is a register of a real machine as printed in
+the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from vsilicon import encode, ini, machine
+from vsilicon.machine import Machine, Turbo
+
+
+def load(name: str) -> Machine:
+    return machine.load(name)
+
+
+def kaby_lake() -> Machine:
+    """The machine of the manual page, as far as it says."""
+    return dataclasses.replace(
+        load("e3-1240-v5"), base_ratio=31, min_ratio=8,
+        turbo=Turbo("bytes", (1, 2, 3, 4), (42, 41, 40, 39)),
+        power={**load("e3-1240-v5").power, "tdp_w": 45})
+
+
+def test_turbo_register_as_seen() -> None:
+    assert encode.msrs(kaby_lake())[0x1AD] == 0x2728292A
+
+
+def test_platform_info_fields_as_seen() -> None:
+    """Base, efficiency and lowest ratio; the other bits are features."""
+    mask = 0xFF << 8 | 0xFF << 40 | 0xFF << 48
+    seen = 0x0008_0838_F101_1F00
+    assert encode.msrs(kaby_lake())[0xCE] == seen & mask
+
+
+def test_rapl_unit_as_seen() -> None:
+    assert encode.msrs(kaby_lake())[0x606] == 0x000A0E03
+
+
+def test_power_info_as_seen() -> None:
+    assert encode.msrs(kaby_lake())[0x614] == 0x168
+
+
+def test_config_tdp_as_seen() -> None:
+    msrs = encode.msrs(kaby_lake())
+    assert [msrs[n] for n in range(0x648, 0x64D)] == [0x1F, 0, 0, 0x80000000, 0]
+
+
+def test_temperature_target_as_seen() -> None:
+    assert encode.msrs(kaby_lake())[0x1A2] == 0x00640000
+
+
+def test_power_limit_fields_as_seen() -> None:
+    """45 W TDP: limit 1 of 65 W was set there; ours is TDP, same fields.
+
+    Seen: 0x42820800218208 = 65 W enabled, 28 s... the time field of limit 1 is
+    bits 23:17 = 0x10, 2^16 * (1 + 0/4) / 1024 = 64 s.
+    """
+    seen_window = 0x0042_8208_0021_8208 >> 17 & 0x7F
+    assert encode.rapl_time_window(64) == seen_window
+    limit = encode.msrs(kaby_lake())[0x610]
+    assert limit & 0x7FFF == 45 * 8
+    assert limit >> 15 & 1 and limit >> 47 & 1 and limit >> 63 & 1
+    assert (limit >> 32) & 0x7FFF == 54 * 8
+
+
+@pytest.mark.parametrize("seconds,register", [
+    (1 / 1024, 0b00_00000), (1, 0b00_01010), (1.25, 0b01_01010), (1.5, 0b10_01010),
+    (1.75, 0b11_01010), (28, 0b11_01110)])
+def test_time_window(seconds: float, register: int) -> None:
+    """SDM: 2^Y * (1 + Z/4) units of 1/1024 s, Z above Y; 28 s = 1.75 * 2^4 s."""
+    assert encode.rapl_time_window(seconds) == register
+
+
+def test_turbo_groups() -> None:
+    """Skylake-SP layout: ratios in 0x1AD, core counts in 0x1AE, first group lowest."""
+    msrs = encode.msrs(load("sapphire-rapids"))
+    assert msrs[0x1AD].to_bytes(8, "little") == bytes([38, 38, 36, 34, 32, 31, 30, 30])
+    assert msrs[0x1AE].to_bytes(8, "little") == bytes([2, 4, 8, 12, 16, 24, 32, 56])
+    assert 0x1AF not in msrs
+
+
+def test_turbo_bytes_of_twenty_cores() -> None:
+    msrs = encode.msrs(load("e5-2698-v4"))
+    assert msrs[0x1AD] == 0x1D1E1F2021222424
+    assert msrs[0x1AE].to_bytes(8, "little") == bytes([28] + [27] * 7)
+    assert msrs[0x1AF].to_bytes(8, "little") == bytes([27] * 4 + [0] * 4)
+
+
+def test_turbo_bytes_of_twelve_cores() -> None:
+    msrs = encode.msrs(load("e5-2670-v3"))
+    assert msrs[0x1AD] == 0x1A1A1A1B1C1D1F1F
+    assert msrs[0x1AE] == 0x1A1A1A1A
+    assert msrs[0x1AF] == 0
+
+
+def test_turbo_bytes_of_four_cores() -> None:
+    msrs = encode.msrs(load("e3-1240-v5"))
+    assert msrs[0x1AD] == 0x25262727
+    assert msrs[0x1AE] == 0
+
+
+@pytest.mark.parametrize("name,edx", [
+    ("sapphire-rapids", 0x2020), ("e5-2698-v4", 0x2120), ("e5-2670-v3", 0x2120),
+    ("e3-1240-v5", 0x142120)])
+def test_mwait_substates(name: str, edx: int) -> None:
+    assert encode.leaf_5(load(name)) == (64, 64, 3, edx)
+
+
+@pytest.mark.parametrize("name,mhz", [
+    ("sapphire-rapids", 2000), ("e5-2698-v4", 2200), ("e5-2670-v3", 2300),
+    ("e3-1240-v5", 3500)])
+def test_tsc_leaf(name: str, mhz: int) -> None:
+    eax, ebx, ecx, _ = encode.leaf_15(load(name))
+    assert ecx == 10**9 and ecx * ebx // eax == mhz * 10**6 and ecx * ebx % eax == 0
+
+
+def test_frequency_leaf() -> None:
+    assert encode.leaf_16(load("e5-2698-v4")) == (2200, 3600, 100, 0)
+
+
+def test_feature_bits() -> None:
+    """SDM vol. 2: 6.EAX turbo 1, ARAT 2, HWP 7; 6.ECX APERF/MPERF 0, EPB 3."""
+    eax, _, ecx, _ = encode.leaf_6(load("e3-1240-v5"))
+    assert eax & 1 << 7 == 0
+    assert (eax, ecx) == (0b110, 0b1001)
+    bits = encode.cpuid_set(load("sapphire-rapids"))
+    assert bits[1, None][2] == 1 << 3 | 1 << 7		# MONITOR, EST
+    assert bits[0x80000007, None][3] == 1 << 8		# invariant TSC
+    assert bits[7, 0][2] == 1 << 5			# WAITPKG
+
+
+@pytest.mark.parametrize("name", ["e5-2698-v4", "e5-2670-v3", "e3-1240-v5"])
+def test_waitpkg_only_where_the_part_has_it(name: str) -> None:
+    assert (7, 0) not in encode.cpuid_set(load(name))
+    assert encode.cpuid_clear(load(name))[7, 0][2] == 1 << 5
+
+
+def test_no_register_is_both_constant_and_writable() -> None:
+    for name in machine.names():
+        m = load(name)
+        own = {state.residency_msr for state in m.idle} | {0x611, 0x619, 0x639}
+        assert not set(encode.msrs(m)) & set(encode.msrs_rw(m))
+        assert not set(encode.msrs(m)) & own
+
+
+def test_package_c_limit_allows_pc6_on_sapphire_rapids() -> None:
+    """Below 2 the kernel's idle table takes C6 for core C6 only."""
+    assert encode.msrs(load("sapphire-rapids"))[0xE2] == 0x8002
+
+
+def test_value_too_wide_for_its_field() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        encode.field(256, 8)
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_turbo_decodes_to_what_was_encoded(name: str) -> None:
+    m = load(name)
+    decoded = dict(encode.decode_turbo(m.turbo.layout, encode.msrs(m)))
+    assert all(m.turbo.limit(cores) == ratio for cores, ratio in decoded.items())
+    assert max(decoded) == m.cores
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_ini_has_one_power_per_ratio(name: str) -> None:
+    m = load(name)
+    sections = ini.sections(m)
+    powers = str(sections["power"]["active_uw"]).strip(";").split(";")
+    assert len(powers) == m.max_ratio - m.min_ratio + 1
+    assert ini.render(m) == ini.render(machine.load(name))
+
+
+def test_ini_units() -> None:
+    sections = ini.sections(load("sapphire-rapids"))
+    assert sections["idle.C6"]["exit_ns"] == 290_000
+    assert sections["idle.C6"]["residency_msr"] == "0x3fd"
+    assert sections["idle.C1"]["active"] == 1
+    assert sections["power"]["uncore_uw"] == 95_000_000
+    assert sections["power"]["dram_unit_nj"] == 61035
+    assert ini.sections(load("e5-2698-v4"))["power"]["dram_unit_nj"] == 15300
+    assert sections["power"]["cores_msr"] == 0

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Machine files: what is accepted, and what is refused with which line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vsilicon import machine
+from vsilicon.errors import MachineError, UsageError
+
+GOOD = """\
+[machine]
+title = "Test CPU"
+model = 94
+cores = 4
+[frequency]
+base_ratio = 20
+min_ratio = 8
+[turbo]
+layout = "bytes"
+cores = [1, 2, 4]
+ratios = [30, 28, 25]
+[[idle]]
+name = "C1"
+hints = [0x00]
+exit_us = 2
+residency_us = 2
+power_mw = 500
+active = true
+[[idle]]
+name = "C6"
+hints = [0x20]
+exit_us = 100
+residency_us = 300
+power_mw = 10
+[power]
+tdp_w = 50
+uncore_w = 10
+v_min = 0.7
+v_max = 1.1
+leakage_w = 0.5
+capacitance_nf = 3.0
+rapl = ["package"]
+"""
+
+LINES = {line: number for number, line in enumerate(GOOD.splitlines(), 1)}
+
+
+def parse(text: str) -> machine.Machine:
+    return machine.parse(text, Path("test.toml"))
+
+
+#: old text, new text, line that must be named (of the old text), part of the reason
+BAD = [
+    ("model = 94", "model = ", "model = 94", "syntax"),
+    ("cores = 4", "cores = 4\ncores = 5", None, "overwrite"),
+    ("title = \"Test CPU\"", "title = \"Test", "title = \"Test CPU\"", "syntax"),
+    ("model = 94", "modell = 94", "model = 94", "unknown key 'modell'"),
+    ("[frequency]", "[frequencies]", "[frequency]", "unknown table [frequencies]"),
+    ("model = 94", "", "[machine]", "needs the key 'model'"),
+    ("exit_us = 100", "", None, "needs the key 'exit_us'"),
+    ("base_ratio = 20", "base_ratio = \"20\"", "base_ratio = 20", "an integer"),
+    ("base_ratio = 20", "base_ratio = true", "base_ratio = 20", "an integer"),
+    ("active = true", "active = 1", "active = true", "true or false"),
+    ("cores = [1, 2, 4]", "cores = []", "cores = [1, 2, 4]", "a list of integers"),
+    ("layout = \"bytes\"", "layout = \"words\"", "layout = \"bytes\"",
+     "allowed: bytes, groups"),
+    ("rapl = [\"package\"]", "rapl = [\"psys\"]", "rapl = [\"package\"]",
+     "allowed: package, cores, dram"),
+    ("ratios = [30, 28, 25]", "ratios = [30, 31, 25]", "ratios = [30, 28, 25]",
+     "must not rise"),
+    ("ratios = [30, 28, 25]", "ratios = [30, 28]", "ratios = [30, 28, 25]",
+     "3 core counts but 2 ratios"),
+    ("cores = [1, 2, 4]", "cores = [1, 1, 4]", "cores = [1, 2, 4]", "must rise"),
+    ("cores = [1, 2, 4]", "cores = [1, 2, 3]", "cores = [1, 2, 4]",
+     "the machine has 4"),
+    ("layout = \"bytes\"", "layout = \"groups\"", "cores = [1, 2, 4]", "has 8 steps"),
+    ("base_ratio = 20", "base_ratio = 26", "base_ratio = 20", "above the lowest turbo"),
+    ("min_ratio = 8", "min_ratio = 21", "min_ratio = 8", "above base_ratio"),
+    ("exit_us = 2", "exit_us = 0", "exit_us = 2", "must be above zero"),
+    ("exit_us = 2", "exit_us = -1", "exit_us = 2", "must be above zero"),
+    ("exit_us = 100", "exit_us = 2", "exit_us = 100", "does not rise"),
+    ("hints = [0x20]", "hints = [0x20, 0x00]", "hints = [0x20]", "already C1's"),
+    ("name = \"C6\"", "name = \"C1\"", "name = \"C6\"", "unique"),
+    ("name = \"C6\"", "name = \"deep\"", "name = \"C6\"", "state name 'deep'"),
+    ("v_max = 1.1", "v_max = 0.6", "v_max = 1.1", "below v_min"),
+    ("tdp_w = 50", "tdp_w = 0", "tdp_w = 50", "allowed is 1 to 1000"),
+    ("model = 94", "model = 300", "model = 94", "allowed is 0 to 255"),
+    ("cores = 4", "cores = 0", "cores = 4", "allowed is 1 to 256"),
+]
+
+
+def test_good_file_is_accepted() -> None:
+    m = parse(GOOD)
+    assert (m.min_ratio, m.base_ratio, m.max_ratio) == (8, 20, 30)
+    assert m.tsc_khz == 2_000_000
+    assert [state.name for state in m.idle] == ["C1", "C6"]
+
+
+@pytest.mark.parametrize("old,new,at,reason", BAD,
+                         ids=[f"{new or 'no ' + old}".split("\n")[0] for old, new, _, _ in BAD])
+def test_bad_file_names_line_and_reason(old: str, new: str, at: str | None,
+                                        reason: str) -> None:
+    assert GOOD.count(old + "\n") == 1
+    with pytest.raises(MachineError) as error:
+        parse(GOOD.replace(old + "\n", new + "\n"))
+    assert reason in str(error.value)
+    if at is not None:
+        assert str(error.value).startswith(f"test.toml:{LINES[at]}: ")
+
+
+def test_missing_table_is_named() -> None:
+    with pytest.raises(MachineError, match=r"table \[turbo\] is missing"):
+        parse(GOOD.replace("[turbo]", "[time]").replace(
+            "layout = \"bytes\"\ncores = [1, 2, 4]\nratios = [30, 28, 25]\n", ""))
+
+
+def test_empty_file_is_refused() -> None:
+    with pytest.raises(MachineError, match="missing"):
+        parse("")
+
+
+def test_waitpkg_needs_latencies() -> None:
+    with pytest.raises(MachineError, match="needs .umwait."):
+        parse(GOOD + "[features]\nwaitpkg = true\n")
+
+
+@pytest.mark.parametrize("active,ratio", [(0, 30), (1, 30), (2, 28), (3, 25), (4, 25),
+                                          (9, 25)])
+def test_turbo_limit_by_active_cores(active: int, ratio: int) -> None:
+    assert parse(GOOD).turbo.limit(active) == ratio
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+def test_allowed_cpu_counts(cpus: int) -> None:
+    assert parse(GOOD).check_cpus(cpus) == cpus
+
+
+@pytest.mark.parametrize("cpus", [0, -1, 5, 65])
+def test_refused_cpu_counts_say_what_is_allowed(cpus: int) -> None:
+    with pytest.raises(UsageError, match="allows 1 to 4"):
+        parse(GOOD).check_cpus(cpus)
+
+
+def test_guest_kernel_limits_cpus() -> None:
+    text = GOOD.replace("cores = 4\n", "cores = 100\n").replace(
+        "cores = [1, 2, 4]", "cores = [1, 2, 4, 8, 16, 32, 64, 100]").replace(
+        "ratios = [30, 28, 25]", "ratios = [30, 28, 25, 25, 25, 25, 25, 25]").replace(
+        "\"bytes\"", "\"groups\"")
+    with pytest.raises(UsageError, match="allows 1 to 64"):
+        parse(text).check_cpus(65)
+
+
+def test_cpus_of_two_packages_must_divide() -> None:
+    m = parse(GOOD.replace("cores = 4\n", "cores = 4\npackages = 2\n"))
+    assert m.sockets(4) == 1 and m.sockets(6) == 2
+    with pytest.raises(UsageError, match="multiple"):
+        m.check_cpus(5)
+
+
+def test_unknown_machine_lists_the_known() -> None:
+    with pytest.raises(UsageError, match="e3-1240-v5, e5-2670-v3, e5-2698-v4, sapphire"):
+        machine.load("pentium")
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_all_cores_at_base_draw_the_tdp(name: str) -> None:
+    m = machine.load(name)
+    watts = m.cores * m.active_w(m.base_ratio) + m.power["uncore_w"]
+    assert watts == pytest.approx(m.power["tdp_w"], rel=0.01)
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_deeper_states_draw_less_and_all_less_than_running(name: str) -> None:
+    m = machine.load(name)
+    powers = [state.power_mw for state in m.idle]
+    assert powers == sorted(powers, reverse=True)
+    assert powers[0] / 1000 < m.active_w(m.base_ratio)
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_power_rises_with_frequency(name: str) -> None:
+    m = machine.load(name)
+    watts = [m.active_w(ratio) for ratio in m.ratios]
+    assert watts == sorted(watts)
+    # Faster than frequency: else running fast would always be cheapest.
+    assert watts[-1] / watts[0] > m.max_ratio / m.min_ratio
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_every_datum_has_a_source(name: str) -> None:
+    """A comment on the line, or on the line before, or a comment heads the table."""
+    text = (machine.MACHINES / f"{name}.toml").read_text()
+    block = ""
+    for line in text.splitlines():
+        if line.startswith("[") or not line:
+            block = ""
+        elif line.startswith("#"):
+            block = line
+        elif line.split("=")[0].strip() in ("tdp_w", "uncore_w", "v_min", "v_max",
+                                            "leakage_w", "ratios", "base_ratio",
+                                            "min_ratio", "cores", "capacitance_nf"):
+            assert "#" in line or block, line

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ACPI table: contents, and that the compiler takes it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vsilicon import machine, ssdt
+from vsilicon.errors import GuestError
+
+
+def test_turbo_entry_comes_first() -> None:
+    states = ssdt.pstates(machine.load("e5-2698-v4"))
+    assert states[0][0] == 2201 and states[0][2] == 36
+    assert [mhz for mhz, _, _ in states[1:]] == list(range(2200, 1100, -100))
+    powers = [mw for _, mw, _ in states]
+    assert powers == sorted(powers, reverse=True)
+
+
+@pytest.mark.parametrize("cpus", [1, 4, 16])
+def test_exactly_the_cpus_present(cpus: int) -> None:
+    asl = ssdt.source(machine.load("sapphire-rapids"), cpus)
+    assert asl.count("Scope (") == cpus
+    assert asl.count("_PSD") == cpus
+    assert f"C{cpus - 1:03X}" in asl and f"C{cpus:03X}" not in asl
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_compiles_without_a_warning(name: str, tmp_path: Path) -> None:
+    target = tmp_path / "t.aml"
+    m = machine.load(name)
+    ssdt.compile_table(ssdt.source(m, 4), target)
+    data = target.read_bytes()
+    assert data[:4] == b"SSDT" and sum(data) % 256 == 0
+    # Control words of the turbo and the lowest state, little endian
+    assert (m.max_ratio << 8).to_bytes(2, "little") in data
+
+
+def test_decompiles_to_the_same_control_words(tmp_path: Path) -> None:
+    target = tmp_path / "t.aml"
+    ssdt.compile_table(ssdt.source(machine.load("e3-1240-v5"), 2), target)
+    subprocess.run(["iasl", "-d", str(target)], check=True, capture_output=True)
+    text = (tmp_path / "t.dsl").read_text()
+    assert "0x2700" in text and "0x0800" in text
+
+
+def test_refused_source_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(GuestError, match="iasl"):
+        ssdt.compile_table("DefinitionBlock (", tmp_path / "t.aml")
