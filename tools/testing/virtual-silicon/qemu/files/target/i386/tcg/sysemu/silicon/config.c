@@ -36,6 +36,11 @@ static char *read_string(VsReader *r, const char *group, const char *key)
     return s;
 }
 
+static bool has_key(VsReader *r, const char *group, const char *key)
+{
+    return g_key_file_has_key(r->file, group, key, NULL);
+}
+
 static uint64_t parse_number(VsReader *r, const char *group, const char *key,
                              const char *text)
 {
@@ -52,6 +57,12 @@ static uint64_t read_number(VsReader *r, const char *group, const char *key)
     g_autofree char *s = read_string(r, group, key);
 
     return parse_number(r, group, key, s);
+}
+
+/* For what a machine need not have: 0 where the key is absent. */
+static uint64_t read_option(VsReader *r, const char *group, const char *key)
+{
+    return has_key(r, group, key) ? read_number(r, group, key) : 0;
 }
 
 /* A list "1;2;3"; an empty last element is allowed.  Frees with g_array. */
@@ -164,6 +175,85 @@ static void read_idle(VsReader *r, VsConfig *c)
     }
 }
 
+static unsigned state_by_name(VsReader *r, VsConfig *c, const char *group,
+                              const char *name)
+{
+    for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
+        if (g_str_equal(c->states[i].name, name)) {
+            return i;
+        }
+    }
+    reader_fail(r, group, "core_state", "is no idle state of the machine");
+    return VS_MWAIT;
+}
+
+/* [package] states=PC2;PC6 and a section [package.PC2] each; may be absent. */
+static void read_levels(VsReader *r, VsConfig *c)
+{
+    g_autofree char *s = has_key(r, "package", "states") ?
+                         read_string(r, "package", "states") : g_strdup("");
+    g_auto(GStrv) names = g_strsplit(s, ";", -1);
+
+    c->levels[0] = (VsLevel) {
+        .name = g_strdup("PC0"), .core_state = VS_C0,
+        .uncore_uw = read_number(r, "power", "uncore_uw"),
+    };
+    c->nlevels = 1;
+    for (unsigned i = 0; names[i]; i++) {
+        g_autofree char *group = g_strdup_printf("package.%s", names[i]);
+        g_autofree char *state = NULL;
+        VsLevel *level;
+
+        if (!*names[i]) {
+            continue;
+        }
+        if (c->nlevels == VS_LEVELS) {
+            reader_fail(r, "package", "states", "has more than 3 states");
+            return;
+        }
+        level = &c->levels[c->nlevels++];
+        state = read_string(r, group, "core_state");
+        level->name = g_strdup(names[i]);
+        level->core_state = state_by_name(r, c, group, state);
+        level->uncore_uw = read_number(r, group, "uncore_uw");
+        level->residency_msr = read_number(r, group, "residency_msr");
+    }
+}
+
+/* Everything in [control] and [limits] may be absent. */
+static void read_control(VsReader *r, VsConfig *c)
+{
+    c->transition_ns = read_option(r, "control", "transition_ns");
+    c->hwp = read_option(r, "control", "hwp");
+    c->efficient_ratio = read_option(r, "control", "efficient_ratio");
+    c->cppc_nominal = read_option(r, "control", "cppc_nominal");
+    if (has_key(r, "control", "pstate_ratios")) {
+        g_autoptr(GArray) list = read_list(r, "control", "pstate_ratios");
+
+        if (!list->len || list->len > VS_PSTATES) {
+            reader_fail(r, "control", "pstate_ratios", "needs 1 to 8 entries");
+            return;
+        }
+        c->npstates = list->len;
+        for (unsigned i = 0; i < list->len; i++) {
+            c->pstate_ratios[i] = g_array_index(list, uint64_t, i);
+        }
+    }
+}
+
+static void read_limits(VsReader *r, VsConfig *c)
+{
+    c->power_tau_ns = read_option(r, "limits", "power_tau_ns");
+    c->rth_mk_per_w = read_option(r, "limits", "rth_mk_per_w");
+    c->thermal_tau_ns = read_option(r, "limits", "thermal_tau_ns");
+    c->ambient_mc = read_option(r, "limits", "ambient_mc");
+    c->tjmax_mc = read_option(r, "limits", "tjmax_mc");
+    if (c->rth_mk_per_w && (!c->thermal_tau_ns || !c->tjmax_mc)) {
+        reader_fail(r, "limits", "rth_mk_per_w", "needs thermal_tau_ns and "
+                    "tjmax_mc beside it");
+    }
+}
+
 static void read_power(VsReader *r, VsConfig *c)
 {
     g_autoptr(GArray) active = read_list(r, "power", "active_uw");
@@ -175,13 +265,13 @@ static void read_power(VsReader *r, VsConfig *c)
     }
     c->active_uw = g_new(uint64_t, active->len);
     memcpy(c->active_uw, active->data, active->len * sizeof(uint64_t));
-    c->uncore_uw = read_number(r, "power", "uncore_uw");
     c->dram_uw = read_number(r, "power", "dram_uw");
     c->energy_unit_shift = read_number(r, "power", "energy_unit_shift");
     c->dram_unit_nj = read_number(r, "power", "dram_unit_nj");
     c->pkg_msr = read_number(r, "power", "pkg_msr");
     c->cores_msr = read_number(r, "power", "cores_msr");
     c->dram_msr = read_number(r, "power", "dram_msr");
+    c->core_msr = read_option(r, "power", "core_msr");
     if (!c->dram_unit_nj || c->energy_unit_shift > 31) {
         reader_fail(r, "power", "dram_unit_nj", "needs a unit above 0, and "
                     "energy_unit_shift at most 31");
@@ -192,10 +282,13 @@ static void read_time(VsReader *r, VsConfig *c)
 {
     c->cycles_per_1000_insns = read_number(r, "time", "cycles_per_1000_insns");
     c->quantum_ns = read_number(r, "time", "quantum_ns");
+    c->memory_permille = read_option(r, "time", "memory_permille");
+    c->pause_cycles = read_option(r, "time", "pause_cycles");
     if (!c->cycles_per_1000_insns || c->quantum_ns < 100 ||
-        c->quantum_ns > 1000000) {
-        reader_fail(r, "time", "quantum_ns", "needs 100 to 1000000, and "
-                    "cycles_per_1000_insns above 0");
+        c->quantum_ns > 1000000 || c->memory_permille > 1000) {
+        reader_fail(r, "time", "quantum_ns", "needs 100 to 1000000, "
+                    "cycles_per_1000_insns above 0 and memory_permille up to "
+                    "1000");
     }
 }
 
@@ -263,7 +356,10 @@ bool vs_config_read(VsConfig *c, const char *path, Error **errp)
     read_idle(&r, c);
     if (!r.err) {
         read_power(&r, c);
+        read_levels(&r, c);
     }
+    read_control(&r, c);
+    read_limits(&r, c);
     read_time(&r, c);
     c->registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     read_registers(&r, c, "msr", false);

@@ -94,10 +94,24 @@ static int64_t idle_wake(CPUState *cs, int64_t event)
     return vs_model_wake(t, event, reason);
 }
 
+/*
+ * An instruction takes cycles / f, of which memory_permille is time that the
+ * clock does not shorten: with m that share and b the base frequency
+ *
+ *   t(f) = cycles * ((1 - m) / f + m / b)
+ */
 static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
 {
-    *num = vs_thread(cs)->core->khz;
-    *den = 1000 * silicon->config.cycles_per_1000_insns;
+    const VsConfig *c = &silicon->config;
+    uint64_t khz = vs_thread(cs)->core->khz;
+    uint64_t base = c->base_ratio * c->bus_khz;
+    uint64_t m = c->memory_permille;
+
+    *num = khz;
+    *den = 1000 * c->cycles_per_1000_insns;
+    if (m) {
+        *den = *den * ((1000 - m) * base + m * khz) / (1000 * base);
+    }
 }
 
 static void idle_round(int64_t now)
@@ -220,6 +234,16 @@ void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
     t->break_on_irq = extensions & 1;
     t->rest_state = hint_state(env->regs[R_EAX] & 0xff);
     leave(env, true);
+}
+
+/* Time passes by instructions: PAUSE uses up as many as its cycles are. */
+void helper_lockstep_pause(CPUX86State *env)
+{
+    const VsConfig *c = &silicon->config;
+    uint64_t insns = c->pause_cycles * 1000ull / c->cycles_per_1000_insns;
+    uint16_t *left = &env_archcpu(env)->neg.icount_decr.u16.low;
+
+    *left -= MIN(insns, *left);
 }
 
 static void check_waitpkg(CPUX86State *env, uint32_t operand, uintptr_t ra)

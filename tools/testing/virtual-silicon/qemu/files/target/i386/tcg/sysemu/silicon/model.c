@@ -12,6 +12,7 @@
  * one may lie before the time up to which another is accounted.
  */
 #include "qemu/osdep.h"
+#include "qemu/lockable.h"
 #include "silicon.h"
 
 #define FJ_PER_UJ 1000000000ll
@@ -124,29 +125,13 @@ static unsigned turbo_limit(const VsPackage *package)
     return c->bin_ratios[bin];
 }
 
-#define PERF_CTL_TURBO_OFF      (1ull << 32)
-#define MISC_ENABLE_TURBO_OFF   (1ull << 38)
-
-static unsigned requested_ratio(const VsThread *t)
-{
-    const VsConfig *c = &silicon->config;
-    unsigned ratio = (t->perf_ctl >> 8) & 0xff;
-
-    if ((t->perf_ctl & PERF_CTL_TURBO_OFF) ||
-        (t->misc_enable & MISC_ENABLE_TURBO_OFF)) {
-        ratio = MIN(ratio, c->base_ratio);
-    }
-    ratio = vs_fault_limit(t, MIN(ratio, c->max_ratio));
-    return MAX(c->min_ratio, ratio);
-}
-
 /* Threads of a core share its clock: the highest request of them counts. */
-unsigned vs_core_ratio(const VsCore *core)
+static unsigned core_ratio(const VsCore *core)
 {
     unsigned ratio = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
-        ratio = MAX(ratio, requested_ratio(core->threads[i]));
+        ratio = MAX(ratio, vs_request_ratio(core->threads[i]));
     }
     return ratio;
 }
@@ -165,17 +150,77 @@ static void set_khz(VsCore *core, uint64_t khz, int64_t now)
     }
 }
 
-/* Renews the frequency of every core from requests and the turbo limit. */
+static void transition_done(void *opaque)
+{
+    VsCore *core = opaque;
+
+    QEMU_LOCK_GUARD(&silicon->lock);
+    set_khz(core, core->target_khz, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+}
+
+/* A change on its way takes a newer target along, but no longer. */
+static void start_transition(VsCore *core, uint64_t khz, int64_t now)
+{
+    core->target_khz = khz;
+    if (!silicon->config.transition_ns) {
+        set_khz(core, khz, now);
+    } else if (core->khz != khz && !timer_pending(core->transition)) {
+        timer_mod(core->transition, now + silicon->config.transition_ns);
+    }
+}
+
+/* Renews the frequency of every core from requests and limits. */
 void vs_model_update(VsPackage *package, int64_t now)
 {
-    unsigned limit = turbo_limit(package);
+    unsigned limit = MIN(turbo_limit(package), package->limit_ratio);
 
     package->changed = false;
     for (unsigned i = 0; i < package->ncores; i++) {
         VsCore *core = package->cores[i];
 
-        set_khz(core, MIN(vs_core_ratio(core), limit) *
-                      silicon->config.bus_khz, now);
+        start_transition(core, MIN(core_ratio(core), limit) *
+                               silicon->config.bus_khz, now);
+    }
+}
+
+/* The uncore rests as deep as the core that rests least. */
+static unsigned package_level(const VsPackage *package)
+{
+    const VsConfig *c = &silicon->config;
+    unsigned depth = VS_STATES, level = 0;
+
+    for (unsigned i = 0; i < package->ncores; i++) {
+        const VsCore *core = package->cores[i];
+
+        for (unsigned j = 0; j < core->nthreads; j++) {
+            unsigned state = core->threads[j]->state;
+
+            depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
+        }
+    }
+    while (level + 1 < c->nlevels && depth >= c->levels[level + 1].core_state) {
+        level++;
+    }
+    return level;
+}
+
+static void settle_package(VsPackage *package, int64_t now)
+{
+    int64_t ns = now - package->since;
+
+    package->uncore = energy_add(package->uncore, ns,
+                        silicon->config.levels[package->level].uncore_uw);
+    package->level_ns[package->level] += ns;
+    package->since = now;
+}
+
+static void renew_level(VsPackage *package, int64_t now)
+{
+    unsigned level = package_level(package);
+
+    if (level != package->level) {
+        settle_package(package, now);
+        package->level = level;
     }
 }
 
@@ -198,6 +243,7 @@ void vs_model_rest(VsThread *t, int64_t now)
     t->state = t->rest_state;
     t->entered = now;
     t->entries[t->state]++;
+    renew_level(t->core->package, now);
     vs_trace_idle(t, now);
     vs_model_change(t, now);
 }
@@ -227,6 +273,7 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
     t->exit_ns += runs - left;
     t->since = runs;
     t->state = VS_C0;
+    renew_level(t->core->package, left);
     t->rest_state = VS_MWAIT;
     t->called = false;
     t->break_on_irq = false;
@@ -261,23 +308,35 @@ uint64_t vs_state_ticks(const VsThread *t, unsigned state, int64_t now)
                     1000000);
 }
 
+VsEnergy vs_core_energy(const VsCore *core, int64_t now)
+{
+    return energy_add(core->energy, now - core->since, core_uw(core));
+}
+
+uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now)
+{
+    int64_t ns = package->level_ns[level] +
+                 (package->level == level ? now - package->since : 0);
+
+    return muldiv64(ns, silicon->config.tsc_khz, 1000000);
+}
+
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now)
 {
     VsEnergy sum = { };
 
     for (unsigned i = 0; i < package->ncores; i++) {
-        const VsCore *core = package->cores[i];
-
-        sum = energy_sum(sum, energy_add(core->energy, now - core->since,
-                                         core_uw(core)));
+        sum = energy_sum(sum, vs_core_energy(package->cores[i], now));
     }
     return sum;
 }
 
 VsEnergy vs_package_energy(const VsPackage *package, int64_t now)
 {
-    return energy_add(vs_cores_energy(package, now), now,
-                      silicon->config.uncore_uw);
+    VsEnergy uncore = energy_add(package->uncore, now - package->since,
+                            silicon->config.levels[package->level].uncore_uw);
+
+    return energy_sum(vs_cores_energy(package, now), uncore);
 }
 
 VsEnergy vs_dram_energy(int64_t now)
@@ -296,6 +355,7 @@ static VsPackage *find_package(int id)
     }
     package = g_new0(VsPackage, 1);
     package->id = id;
+    package->limit_ratio = silicon->config.max_ratio;
     silicon->packages[silicon->npackages++] = package;
     return package;
 }
@@ -314,6 +374,8 @@ static VsCore *find_core(VsPackage *package, const X86CPU *cpu)
     core = g_new0(VsCore, 1);
     core->package = package;
     core->khz = silicon->config.base_ratio * silicon->config.bus_khz;
+    core->target_khz = core->khz;
+    core->transition = timer_new_ns(QEMU_CLOCK_VIRTUAL, transition_done, core);
     package->cores[package->ncores++] = core;
     return core;
 }
@@ -330,7 +392,7 @@ void vs_model_add(CPUState *cs)
     t->state = cs->cpu_index ? VS_OFF : VS_C0;
     t->rest_state = VS_MWAIT;
     t->shown_aperf.permille = t->shown_mperf.permille = 1000;
-    t->perf_ctl = silicon->config.base_ratio << 8;
+    vs_request_init(t);
     t->registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     t->core->package->changed = true;
     silicon->threads[cs->cpu_index] = t;

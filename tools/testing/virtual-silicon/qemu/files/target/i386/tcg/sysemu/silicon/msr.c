@@ -16,9 +16,9 @@ enum {
     REG_TSC             = 0x10,
     REG_UCODE_REV       = 0x8b,
     REG_UMWAIT_CONTROL  = 0xe1,
-    REG_PERF_STATUS     = 0x198,
-    REG_PERF_CTL        = 0x199,
     REG_MISC_ENABLE     = 0x1a0,
+    REG_AMD_MPERF_RO    = 0xc00000e7,
+    REG_AMD_APERF_RO    = 0xc00000e8,
     /* in the range that the SDM reserves for software, see trace.c */
     REG_MARK            = 0x400000f0,
 };
@@ -64,6 +64,8 @@ static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
         *val = energy_units(vs_package_energy(t->core->package, now));
     } else if (msr == c->cores_msr) {
         *val = energy_units(vs_cores_energy(t->core->package, now));
+    } else if (msr == c->core_msr) {
+        *val = energy_units(vs_core_energy(t->core, now));
     } else if (msr == c->dram_msr) {
         *val = (uint32_t)(vs_dram_energy(now).uj * 1000 / c->dram_unit_nj);
     } else {
@@ -83,10 +85,16 @@ static bool read_residency(const VsThread *t, uint32_t msr, int64_t now,
             return true;
         }
     }
+    for (unsigned i = 1; i < c->nlevels; i++) {
+        if (c->levels[i].residency_msr == msr) {
+            *val = vs_level_ticks(t->core->package, i, now);
+            return true;
+        }
+    }
     return false;
 }
 
-static bool read_described(const VsThread *t, uint32_t msr, uint64_t *val)
+bool vs_described_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
     gpointer key = GUINT_TO_POINTER(msr);
     uint64_t *own = g_hash_table_lookup(t->registers, key);
@@ -106,17 +114,21 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
     case REG_TSC:
         *val = vs_tsc(env, now);
         return true;
+    case REG_AMD_MPERF_RO:
+        if (!silicon->config.npstates) {
+            return false;
+        }
+        /* fall through */
     case VS_REG_MPERF:
         *val = vs_shown(&t->shown_mperf, vs_mperf(t, now));
         return true;
+    case REG_AMD_APERF_RO:
+        if (!silicon->config.npstates) {
+            return false;
+        }
+        /* fall through */
     case VS_REG_APERF:
         *val = vs_shown(&t->shown_aperf, vs_aperf(t, now));
-        return true;
-    case REG_PERF_STATUS:
-        *val = t->core->khz / silicon->config.bus_khz << 8;
-        return true;
-    case REG_PERF_CTL:
-        *val = t->perf_ctl;
         return true;
     case REG_MISC_ENABLE:
         *val = env->msr_ia32_misc_enable | t->misc_enable;
@@ -125,9 +137,11 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         *val = t->umwait_control;
         return silicon->config.waitpkg;
     }
-    return msr && (read_energy(t, msr, now, val) ||
+    return msr && (vs_request_read(t, msr, val) ||
+                   vs_limits_read(t, msr, val) ||
+                   read_energy(t, msr, now, val) ||
                    read_residency(t, msr, now, val) ||
-                   read_described(t, msr, val));
+                   vs_described_read(t, msr, val));
 }
 
 bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
@@ -160,7 +174,7 @@ static bool write_described(VsThread *t, uint32_t msr, uint64_t val)
     const VsRegister *reg = g_hash_table_lookup(silicon->config.registers, key);
     uint64_t old = reg->value;
 
-    read_described(t, msr, &old);
+    vs_described_read(t, msr, &old);
     if (!reg->writable || ((val ^ old) & ~reg->mask)) {
         return false;
     }
@@ -168,74 +182,69 @@ static bool write_described(VsThread *t, uint32_t msr, uint64_t val)
     return true;
 }
 
-typedef enum WriteResult { WRITE_PASS, WRITE_DONE, WRITE_FAULT } WriteResult;
-
-static WriteResult write_register(CPUX86State *env, VsThread *t, uint32_t msr,
-                                  uint64_t val, int64_t now)
+static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
+                              uint64_t val, int64_t now)
 {
+    VsWrite result;
     uint64_t old;
 
     switch (msr) {
     case REG_TSC:
         env->tsc_offset += val - vs_tsc(env, now);
-        return WRITE_DONE;
+        return VS_WRITE_DONE;
     case REG_UCODE_REV:         /* written before CPUID(1) to latch it */
-        return WRITE_DONE;
+        return VS_WRITE_DONE;
     case VS_REG_MPERF:
         set_counter(&t->shown_mperf, vs_mperf(t, now), val);
-        return WRITE_DONE;
+        return VS_WRITE_DONE;
     case VS_REG_APERF:
         set_counter(&t->shown_aperf, vs_aperf(t, now), val);
-        return WRITE_DONE;
-    case REG_PERF_STATUS:
-        return WRITE_FAULT;
-    case REG_PERF_CTL:
-        t->perf_ctl = val;
-        vs_model_change(t, now);
-        return WRITE_DONE;
+        return VS_WRITE_DONE;
     case REG_MISC_ENABLE:
-        t->misc_enable = val & (1ull << 38);
         env->msr_ia32_misc_enable = val & ~(1ull << 38);
-        vs_model_change(t, now);
-        return WRITE_DONE;
+        return vs_request_write(t, msr, val, now);
     case REG_UMWAIT_CONTROL:
         if (!silicon->config.waitpkg) {
-            return WRITE_PASS;
+            return VS_WRITE_PASS;
         }
         if (val & (~0ull << 32 | 2)) {
-            return WRITE_FAULT;
+            return VS_WRITE_FAULT;
         }
         t->umwait_control = val;
-        return WRITE_DONE;
+        return VS_WRITE_DONE;
     case REG_MARK:
         vs_trace_mark(t, now, val);
-        return WRITE_DONE;
+        return VS_WRITE_DONE;
+    }
+    result = vs_request_write(t, msr, val, now);
+    if (result != VS_WRITE_PASS) {
+        return result;
     }
     if (g_hash_table_contains(silicon->config.registers,
                               GUINT_TO_POINTER(msr))) {
-        return write_described(t, msr, val) ? WRITE_DONE : WRITE_FAULT;
+        return write_described(t, msr, val) ? VS_WRITE_DONE : VS_WRITE_FAULT;
     }
     if (msr && (read_energy(t, msr, now, &old) ||
                 read_residency(t, msr, now, &old))) {
-        return WRITE_FAULT;
+        return VS_WRITE_FAULT;
     }
-    return WRITE_PASS;
+    return VS_WRITE_PASS;
 }
 
 bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
 {
     VsThread *t = vs_thread(env_cpu(env));
     int64_t now = clock_now();
-    WriteResult result;
+    VsWrite result;
 
     WITH_QEMU_LOCK_GUARD(&silicon->lock) {
         result = vs_fault_register(t, msr, false, now, NULL) == VS_FAULT_GP
-                 ? WRITE_FAULT : write_register(env, t, msr, val, now);
+                 ? VS_WRITE_FAULT : write_register(env, t, msr, val, now);
     }
-    if (result == WRITE_FAULT) {
+    if (result == VS_WRITE_FAULT) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
     }
-    return result == WRITE_DONE;
+    return result == VS_WRITE_DONE;
 }
 
 typedef enum LeafOp { LEAF_REPLACE, LEAF_SET, LEAF_CLEAR } LeafOp;

@@ -45,6 +45,7 @@ static void machine_done(Notifier *n, void *data)
     check_time();
     machine_threads();
     vs_faults_arm();
+    vs_limits_start();
 }
 
 static void at_exit(Notifier *n, void *data)

@@ -6,6 +6,8 @@
  *
  * config.c   reads the machine file            (data)
  * model.c    who runs how fast, who rests where, what it costs
+ * requests.c how the operating system asks for a frequency
+ * limits.c   power and temperature lower the frequency
  * msr.c      registers and CPUID leaves that show it to the guest
  * idle.c     MONITOR/MWAIT, UMONITOR/UMWAIT/TPAUSE
  * faults.c   breaking it on purpose
@@ -29,6 +31,8 @@
 #define VS_STATES       16
 #define VS_HINTS        8
 #define VS_BINS         16
+#define VS_PSTATES      8
+#define VS_LEVELS       4
 
 /* Fixed places in VsConfig.states; the machine's MWAIT states follow. */
 enum {
@@ -61,6 +65,17 @@ typedef struct VsState {
     bool unhalted;
 } VsState;
 
+/**
+ * VsLevel: a package idle state
+ * @core_state: every core rests in this state or a deeper one
+ */
+typedef struct VsLevel {
+    char *name;
+    unsigned core_state;
+    uint64_t uncore_uw;
+    uint32_t residency_msr;
+} VsLevel;
+
 typedef struct VsRegister {
     uint64_t value;
     uint64_t mask;              /* writable bits */
@@ -80,12 +95,25 @@ typedef struct VsConfig {
     unsigned bin_cores[VS_BINS], bin_ratios[VS_BINS], nbins;
     VsState states[VS_STATES];
     unsigned nstates;
+    VsLevel levels[VS_LEVELS];  /* the first: some core is awake */
+    unsigned nlevels;
     bool waitpkg;
+    bool hwp;
+    unsigned efficient_ratio;
+    unsigned pstate_ratios[VS_PSTATES], npstates;       /* AMD if any */
+    unsigned cppc_nominal;      /* CPPC performance at base_ratio, 0: none */
+    int64_t transition_ns;
+    uint64_t memory_permille;   /* of an instruction's time at base_ratio */
+    unsigned pause_cycles;
+    int64_t power_tau_ns;       /* 0: no power limit */
+    uint64_t rth_mk_per_w;      /* 0: no temperature */
+    int64_t thermal_tau_ns;
+    int64_t ambient_mc, tjmax_mc;
     uint64_t *active_uw;        /* per ratio, from min_ratio */
-    uint64_t uncore_uw, dram_uw;
+    uint64_t dram_uw;
     unsigned energy_unit_shift;
     uint64_t dram_unit_nj;
-    uint32_t pkg_msr, cores_msr, dram_msr;
+    uint32_t pkg_msr, cores_msr, core_msr, dram_msr;
     uint64_t cycles_per_1000_insns;
     int64_t quantum_ns;
     GHashTable *registers;      /* MSR number -> VsRegister */
@@ -129,6 +157,8 @@ typedef struct VsCore {
     VsThread *threads[4];
     unsigned nthreads;
     uint64_t khz;
+    uint64_t target_khz;        /* after the transition */
+    QEMUTimer *transition;
     int64_t since;
     VsEnergy energy;
 } VsCore;
@@ -138,6 +168,16 @@ struct VsPackage {
     unsigned ncores;
     VsCore *cores[VS_THREADS];
     bool changed;               /* requests or busy cores did */
+    unsigned level;
+    int64_t since;              /* energy and level_ns are accounted up to here */
+    uint64_t level_ns[VS_LEVELS];
+    VsEnergy uncore;
+    uint64_t pm_enable;
+    uint64_t hwp_request;
+    unsigned limit_ratio;       /* of limits.c */
+    uint64_t power_uw;          /* running average */
+    VsEnergy power_seen;
+    int64_t temperature_mc;
 };
 
 /**
@@ -161,6 +201,11 @@ struct VsThread {
     uint64_t exit_ns;
     uint64_t perf_ctl;
     uint64_t misc_enable;
+    uint64_t hwp_request, hwp_interrupt;
+    uint64_t hwcr, pstate_ctl;
+    uint64_t cppc_enable, cppc_request;
+    uint64_t busy_seen;
+    int busy_share;             /* 1/1024 */
     uint64_t umwait_control;
     GHashTable *registers;      /* own values of writable registers */
     QEMUTimer *deadline;
@@ -187,6 +232,8 @@ struct VirtualSilicon {
     VsPackage *packages[VS_THREADS];
     unsigned npackages;
     VsFault *faults;
+    QEMUTimer *autonomy;
+    QEMUTimer *limiter;
     FILE *trace;
     int64_t energy_traced;
     bool finished;
@@ -218,8 +265,21 @@ uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now);
 uint64_t vs_state_ticks(const VsThread *t, unsigned state, int64_t now);
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_package_energy(const VsPackage *package, int64_t now);
+VsEnergy vs_core_energy(const VsCore *core, int64_t now);
 VsEnergy vs_dram_energy(int64_t now);
-unsigned vs_core_ratio(const VsCore *core);
+uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now);
+
+/* requests.c: with the lock held */
+typedef enum VsWrite { VS_WRITE_PASS, VS_WRITE_DONE, VS_WRITE_FAULT } VsWrite;
+
+void vs_request_init(VsThread *t);
+unsigned vs_request_ratio(const VsThread *t);
+bool vs_request_read(const VsThread *t, uint32_t msr, uint64_t *val);
+VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now);
+
+/* limits.c: with the lock held, but for the start */
+void vs_limits_start(void);
+bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val);
 
 /* faults.c; the parts that registers and clocks ask: with the lock held */
 bool vs_faults_read(const char *path, Error **errp);
@@ -239,6 +299,7 @@ void vs_ops_publish(bool deterministic, int64_t quantum_ns);
 
 /* msr.c */
 uint64_t vs_tsc(CPUX86State *env, int64_t now);
+bool vs_described_read(const VsThread *t, uint32_t msr, uint64_t *val);
 int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc);
 
 /* trace.c: all with the lock held */
