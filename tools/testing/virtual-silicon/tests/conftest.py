@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shared by the tests: paths, guests that are booted once, cases found at run time."""
+"""Shared by the tests: import paths, and guests that are booted once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from _pytest.reports import TestReport
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
@@ -57,29 +56,3 @@ def guests(request: pytest.FixtureRequest) -> Iterator[Guests]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if GUESTS in session.config.stash:
         session.config.stash[GUESTS].close()
-
-
-class Cases:
-    """Reports cases that only the run itself reveals (KUnit, kselftests)."""
-
-    def __init__(self, item: pytest.Item) -> None:
-        self._item = item
-        self.failed: list[str] = []
-        self.count = 0
-
-    def record(self, name: str, outcome: str, text: str = "") -> None:
-        """`outcome` is "passed", "failed" or "skipped"."""
-        self.count += 1
-        if outcome == "failed":
-            self.failed.append(name)
-        where = (str(self._item.path), 0, text or "skipped")
-        report = TestReport(nodeid=f"{self._item.nodeid}::{name}",
-                            location=self._item.location, keywords={},
-                            outcome=outcome, when="call",	# type: ignore[arg-type]
-                            longrepr=where if outcome == "skipped" else text or None)
-        self._item.ihook.pytest_runtest_logreport(report=report)
-
-
-@pytest.fixture
-def cases(request: pytest.FixtureRequest) -> Cases:
-    return Cases(request.node)

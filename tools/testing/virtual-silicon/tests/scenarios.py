@@ -110,21 +110,11 @@ def topology(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
-def kunit(m: Machine, cpus: int) -> bytes:
-    """The suites have run before init; their results are in the console."""
+def messages(m: Machine, cpus: int) -> bytes:
+    """Nothing but a boot and what the kernel said of it."""
     job = Job()
-    job.step("dmesg", "dmesg")
-    return job.archive()
-
-
-def kselftest(m: Machine, cpus: int) -> bytes:
-    """Every installed program, its TAP output as a section."""
-    job = Job()
-    job.step("programs", "cat /selftests/kselftest-list.txt")
-    job.step("tests", """
-while IFS=: read -r dir prog; do
-	step "test:$dir:$prog" sh -c "cd /selftests/$dir && ./$prog"
-done </selftests/kselftest-list.txt""")
+    job.step("registers", "vs-msr 0 0xce 0x1ad 0x1ae 0x1af; true")
+    job.step("cpufreq", "dump_cpufreq")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -140,12 +130,11 @@ SCENARIOS: dict[str, Scenario] = {
     "turbo-groups": Scenario("sapphire-rapids", "base", "deterministic", 6, turbo, PASSIVE),
     "two-packages": Scenario("e5-2670-v3", "base", "deterministic", 16, topology, PASSIVE),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
-    "kunit": Scenario("sapphire-rapids", "patched", "free", 2, kunit, "kunit.enable=1"),
-    "kselftest": Scenario("sapphire-rapids", "patched", "free", 4, kselftest,
-                          "intel_pstate=passive"),
 }
 for _name, _cpus in WITNESS_MACHINES.items():
     SCENARIOS[f"witness-{_name}"] = Scenario(_name, "base", "deterministic", _cpus,
                                              witness, PASSIVE)
     SCENARIOS[f"acpi-{_name}"] = Scenario(_name, "base", "deterministic", 2, acpi,
                                           "intel_pstate=disable")
+    SCENARIOS[f"patched-{_name}"] = Scenario(_name, "patched", "deterministic", 2,
+                                             messages, "intel_pstate=passive")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The patched kernel on every machine, and the commands that boot it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from guests import Guests
+from scenarios import WITNESS_MACHINES
+from vsilicon import boot, guestdata, initramfs, paths
+from vsilicon.errors import GuestError
+
+#: Turbo with four active cores over base, from the machines' published data.
+RATIO = {"sapphire-rapids": 3800 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 2200,
+         "e5-2670-v3": 2800 * 1024 // 2300, "e3-1240-v5": 3700 * 1024 // 3500}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"patched-{name}"))
+                        for name in WITNESS_MACHINES])
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_invariance_is_on_with_the_four_core_ratio(name: str, guests: Guests) -> None:
+    dmesg = guests.get(f"patched-{name}").text("dmesg")
+    assert guestdata.invariance_ratio(dmesg) == RATIO[name]
+
+
+def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
+    assert guestdata.warnings(guests.get(f"patched-{name}").text("dmesg")) == []
+
+
+def command(config: pytest.Config, out: Path, *options: str,
+            timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """The program as make calls it."""
+    words = [sys.executable, "-m", "vsilicon", *options, f"--out={out}"]
+    if qemu := config.getoption("--qemu"):
+        words.append(f"--qemu={qemu}")
+    words.append(f"--kernel={config.getoption('--patched-kernel')}")
+    return subprocess.run(words, cwd=paths.ROOT / "tools/testing/virtual-silicon",
+                          capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def test_demonstration(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    """All tables come out, and their values agree with each other."""
+    out = tmp_path / "run"
+    done = command(pytestconfig, out, "run", "--cpus=2", "--time=deterministic",
+                   "--seconds=0.5")
+    assert done.returncode == 0, done.stderr
+    data = json.loads((out / "report.json").read_text())
+    assert data["machine"]["name"] == "sapphire-rapids" and data["cpus"] == 2
+    assert data["invariance"]["enabled"]
+    assert data["invariance"]["ratio_dmesg"] == \
+        data["invariance"]["ratio_registers_4_cores"] == 1945
+    assert data["cpufreq"]["governor"] == "schedutil"
+    for name, phase in data["phases"].items():
+        assert phase["status"] == 0, name
+        assert phase["guest"]["package_j"] == \
+            pytest.approx(phase["model"]["package_j"], rel=0.01)
+    mhz = {name: phase["model"]["mhz"] for name, phase in data["phases"].items()}
+    # schedutil raises the clock from lowest to highest within the load
+    assert mhz["full"] > 3000
+    assert mhz["light"] < 0.7 * mhz["full"]
+    assert mhz["no_turbo"] == pytest.approx(2000, rel=0.03)
+    assert mhz["max_freq"] == pytest.approx(1400, rel=0.03)
+    assert mhz["governor"] == pytest.approx(3800, rel=0.01)
+    assert data["phases"]["no_deepest"]["model"]["states"]["C6"]["pct"] < 1
+    assert data["phases"]["idle"]["model"]["states"]["C6"]["pct"] > 90
+    assert data["model_total"]["cpus"] and data["warnings"] == []
+    for title in ("Machine", "Frequency and energy", "Idle states", "Knobs"):
+        assert title in done.stdout
+
+
+def test_command_output_and_status(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    done = command(pytestconfig, tmp_path / "run", "run", "--cmd=echo it \"works\"; exit 42")
+    assert (done.returncode, done.stdout, done.stderr) == (42, "it works\n", "")
+
+
+def test_panic_in_the_guest(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    done = command(pytestconfig, tmp_path / "run", "run",
+                   "--cmd=echo c >/proc/sysrq-trigger")
+    assert done.returncode == 1
+    first, *console = done.stderr.splitlines()
+    assert first.startswith("vsilicon: the guest's kernel panicked: sysrq")
+    assert 3 < len(console) <= boot.TAIL_LINES
+    assert all(line.startswith("  | ") for line in console)
+
+
+def test_kernel_without_init(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    done = command(pytestconfig, tmp_path / "run", "run", "--cmd=true",
+                   "--append=rdinit=/nowhere")
+    assert done.returncode == 1 and "panicked" in done.stderr
+
+
+def test_hang_in_the_guest(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    done = command(pytestconfig, tmp_path / "run", "run", "--cmd=sleep 600", "--limit=8")
+    assert done.returncode == 1
+    assert "8 s" in done.stderr.splitlines()[0]
+
+
+def test_image_that_is_no_kernel(guests: Guests, tmp_path: Path) -> None:
+    c = guests.config("patched-e3-1240-v5", initramfs.job({"run": b"#!/bin/sh\n"}))
+    c.kernel, c.out = tmp_path / "bzImage", tmp_path / "out"
+    c.kernel.write_bytes(b"not a kernel")
+    c.limits = boot.Limits(boot=8)
+    with pytest.raises(GuestError):
+        boot.run(c)
+
+
+@pytest.mark.parametrize("options,reason", [
+    (["--machine=pentium"], "unknown machine 'pentium'"),
+    (["--cpus=0"], "allows 1 to 56"), (["--cpus=57"], "allows 1 to 56"),
+    (["--time=slow"], "invalid choice"), (["--seconds=0"], "not above 0")])
+def test_bad_options_are_refused_before_booting(
+        pytestconfig: pytest.Config, tmp_path: Path, options: list[str],
+        reason: str) -> None:
+    done = command(pytestconfig, tmp_path / "run", "run", *options)
+    assert done.returncode == 2 and reason in done.stderr
+    assert not (tmp_path / "run").exists()
