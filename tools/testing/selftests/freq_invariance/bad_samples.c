@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters that are set back or ahead under the kernel's feet: the frequency
+ * reads right again some ticks later, and the kernel has not given up on
+ * invariance.
+ */
+#include "counters.h"
+
+#define TOLERANCE	0.02
+
+static const struct fault {
+	const char *name;
+	uint64_t aperf, mperf;
+	bool set_aperf, set_mperf;
+} faults[] = {
+	{ "both set back to 0",		0, 0, true, true },
+	{ "MPERF set to 2^62",		0, 1ULL << 62, false, true },
+	{ "MPERF set back to 0",	0, 0, false, true },
+	{ "APERF set to 2^62",		1ULL << 62, 0, true, false },
+	{ "APERF set back to 0",	0, 0, true, false },
+	{ "both close to wrapping",	-1000ULL, -1000ULL, true, true },
+};
+
+static bool inject(int cpu, const struct fault *fault)
+{
+	return (!fault->set_aperf || write_msr(cpu, MSR_APERF, fault->aperf)) &&
+	       (!fault->set_mperf || write_msr(cpu, MSR_MPERF, fault->mperf));
+}
+
+static bool has_given_up(void)
+{
+	char *text = messages();
+	bool found = strstr(text, "wobbly") || strstr(text, "freq_invariance: off");
+
+	free(text);
+	return found;
+}
+
+int main(void)
+{
+	unsigned int i, nr = sizeof(faults) / sizeof(faults[0]);
+	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	struct load load;
+	double base_khz, error;
+
+	ksft_print_header();
+	need_counters();
+	if (!write_msr(cpu, MSR_APERF, 1) || !write_msr(cpu, MSR_MPERF, 1))
+		ksft_exit_skip("the counters cannot be written (msr.allow_writes=on?)\n");
+
+	base_khz = tsc_khz();
+	keep_off(cpu);
+	start_load(&load, cpu);
+	wait_ms(300);
+
+	ksft_set_plan(nr + 1);
+	for (i = 0; i < nr; i++) {
+		if (!inject(cpu, &faults[i])) {
+			ksft_test_result_skip("cpu%d: %s\n", cpu, faults[i].name);
+			continue;
+		}
+		wait_ms(50);
+		error = frequency_error(cpu, base_khz, cpuinfo_khz);
+		ksft_test_result(error < TOLERANCE, "cpu%d: %s, then off by %.2f %%\n",
+				 cpu, faults[i].name, 100 * error);
+	}
+	stop_load(&load);
+
+	ksft_test_result(!has_given_up(), "invariance has not been given up\n");
+	ksft_finished();
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Nothing went wrong on the way: to be run last.
+
+cd "$(dirname "$0")" || exit 1
+. ../kselftest/ktap_helpers.sh
+
+ktap_print_header
+if ! dmesg >/dev/null 2>&1; then
+	ktap_skip_all "the kernel's messages cannot be read"
+	exit "$KSFT_SKIP"
+fi
+ktap_set_plan 3
+
+# $1: what must not be there, $2: name
+test_absent()
+{
+	if found=$(dmesg | grep "$1"); then
+		echo "$found" | sed 's/^/# /'
+		ktap_test_fail "$2"
+	else
+		ktap_test_pass "$2"
+	fi
+}
+
+test_absent "wobbly\|freq_invariance: off" "invariance has not been given up"
+test_absent "unchecked MSR access" "no access to registers that are not there"
+test_absent "Call Trace\|WARNING: CPU\|BUG:\|Oops" "no stack traces"
+ktap_finished
