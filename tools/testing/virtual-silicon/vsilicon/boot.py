@@ -117,7 +117,7 @@ def _model_options(c: Config) -> list[str]:
 
 def kernel_command_line(c: Config) -> str:
     # Jobs write marks: without allow_writes each boot would warn of it.
-    words = ["console=ttyS0", "panic=-1", "mitigations=off", "msr.allow_writes=on"]
+    words = ["console=ttyS0", "panic=-1", "msr.allow_writes=on"]
     if c.mode == "deterministic":
         words.append("tsc=reliable")	# nothing to check it against
     return " ".join(words + c.append.split())

@@ -68,7 +68,9 @@ def _config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
         machine=m, cpus=cpus, kernel=paths.kernel(args.kernel),
         qemu=paths.qemu(args.qemu),
         initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
-        out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip())
+        out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
+        # CPUs start one by one, and the host has fewer than the guest.
+        limits=boot.Limits(boot=60 + 3 * cpus))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,7 +82,7 @@ def _run_command(args: argparse.Namespace) -> int:
     job = Job()
     job.step("command", f"sh -c {shlex.quote(args.cmd)}")
     c = _config(args, job.archive(), demo.KERNEL_ARGS)
-    c.limits = boot.Limits(silence=args.limit, overall=args.limit)
+    c.limits = boot.Limits(min(c.limits.boot, args.limit), args.limit, args.limit)
     result = boot.run(c)
     if text := result.text("command"):
         print(text)

@@ -96,42 +96,60 @@ def draw(trace: Trace, target: Path, begin_s: float = 0, end_s: float | None = N
     pyplot.close(figure)
 
 
-BINS = 400
+BINS = 500
+#: Below this share of a bin the CPU is drawn as not running: single wake-ups
+#: at the lowest clock would hide the rest.
+WORTH_DRAWING = 0.25
+#: Idle states from shallow to deep.
+SHADES = ("#fdd49e", "#c7e9c0", "#a1d99b", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
 
 
 def _draw_frequency(axis: object, trace: Trace, cpus: list[int],
                     begin_ns: int, end_ns: int) -> None:
     """A line per CPU, broken where it hardly runs."""
+    offset = begin_ns / 1e9
     for cpu in cpus:
         points = bins(trace, cpu, begin_ns, end_ns, BINS)
-        axis.plot([t for t, _, _ in points],
-                  [mhz if busy > 0.02 else float("nan") for _, busy, mhz in points],
-                  drawstyle="steps-mid", linewidth=1.2, label=f"CPU {cpu}")
+        axis.plot([offset + t for t, _, _ in points],
+                  [mhz if busy > WORTH_DRAWING else float("nan")
+                   for _, busy, mhz in points],
+                  drawstyle="steps-mid", linewidth=1.3, alpha=0.8, label=f"CPU {cpu}")
     axis.set_ylabel("MHz")
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
     if len(cpus) <= 8:
-        axis.legend(fontsize="small", ncol=len(cpus), loc="lower right")
+        axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def depth(name: str) -> tuple[int, str]:
+    """Sort key of state names: C1, C1E, C3, C10."""
+    number = "".join(c for c in name[1:3] if c.isdigit())
+    return int(number or 0), name
 
 
 def _draw_idle(axis: object, trace: Trace, cpus: list[int],
                begin_ns: int, end_ns: int) -> None:
     """A band per CPU; colour says where it was."""
+    offset = begin_ns / 1e9
     names = sorted({state for events in trace.idle.values()
-                    for _, state in events if state and state != "off"},
-                   key=lambda name: (len(name), name))
-    colours = {name: f"C{i + 1}" for i, name in enumerate(names)}
+                    for _, state in events if state and state != "off"}, key=depth)
+    step = (len(SHADES) - 1) / max(1, len(names) - 1)
+    colours = {name: SHADES[round(i * step)] for i, name in enumerate(names)}
     for cpu in cpus:
         by_state: dict[str, list[tuple[float, float]]] = {}
         for start, stop, state in segments(trace, cpu, begin_ns, end_ns):
-            by_state.setdefault(state or "running", []).append((start, stop - start))
+            by_state.setdefault(state or "running", []).append(
+                (offset + start, stop - start))
         for state, spans in by_state.items():
             if state != "off":
                 axis.broken_barh(spans, (cpu - 0.4, 0.8), rasterized=True,
-                                 facecolors=colours.get(state, "0.2"))
-    for label, colour in [("running", "0.2"), *colours.items()]:
+                                 facecolors=colours.get(state, RUNNING))
+    for label, colour in [("running", RUNNING), *colours.items()]:
         axis.broken_barh([], (0, 0), facecolors=colour, label=label)
     axis.set_yticks(cpus if len(cpus) <= 16 else [])
     axis.set_ylabel("CPU")
     axis.set_xlabel("s")
-    axis.legend(fontsize="small", ncol=len(names) + 1, loc="upper right")
+    axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+RUNNING = "#252525"
