@@ -119,6 +119,13 @@ def messages(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+def waitpkg(m: Machine, cpus: int) -> bytes:
+    """UMONITOR, UMWAIT and TPAUSE, or that they are not there."""
+    job = Job()
+    job.step("waitpkg", "vs-waitpkg" if m.features["waitpkg"] else "vs-waitpkg --absent")
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -129,6 +136,8 @@ SCENARIOS: dict[str, Scenario] = {
     "turbo-bytes": Scenario("e5-2698-v4", "base", "deterministic", 8, turbo, PASSIVE),
     "turbo-groups": Scenario("sapphire-rapids", "base", "deterministic", 6, turbo, PASSIVE),
     "two-packages": Scenario("e5-2670-v3", "base", "deterministic", 16, topology, PASSIVE),
+    "waitpkg": Scenario("sapphire-rapids", "base", "deterministic", 2, waitpkg),
+    "no-waitpkg": Scenario("e5-2698-v4", "base", "deterministic", 2, waitpkg),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 for _name, _cpus in WITNESS_MACHINES.items():

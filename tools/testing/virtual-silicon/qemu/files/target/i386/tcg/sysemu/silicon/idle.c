@@ -86,9 +86,12 @@ static int64_t idle_wake(CPUState *cs, int64_t event)
 
     timer_del(t->deadline);
     store_watch_disarm(cs);
-    /* The carry flag tells that the operating system's limit ended it. */
+    /*
+     * The carry flag tells that the operating system's limit ended it.  The
+     * flags are in eflags while the vCPU is outside of cpu_exec().
+     */
     if (reason == VS_LIMIT) {
-        X86_CPU(cs)->env.cc_src |= CC_C;
+        X86_CPU(cs)->env.eflags |= CC_C;
     }
     QEMU_LOCK_GUARD(&silicon->lock);
     return vs_model_wake(t, event, reason);
