@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import git
@@ -53,8 +54,8 @@ def _with_blank_end(mail: bytes) -> bytes:
 def write(mail: Mail) -> str:
     date = f"Date: {mail.date}\n" if mail.date else ""
     body = mail.body + "\n" if mail.body else ""
-    return (f"From: {mail.author}\n{date}Subject: {mail.subject}\n\n{body}---\n\n"
-            + strip_blob_names(mail.diff))
+    diff = "\n" + strip_blob_names(mail.diff) if mail.diff else ""
+    return f"From: {mail.author}\n{date}Subject: {mail.subject}\n\n{body}---\n{diff}"
 
 
 def strip_blob_names(diff: str) -> str:
@@ -68,7 +69,8 @@ def same(a: Mail, b: Mail) -> bool:
         diff = re.sub(r"^@@ .*$", "@@", strip_blob_names(mail.diff), flags=re.M)
         # format-patch closes a mail with "-- " and git's version
         diff = re.sub(r"\n-- \n.*\Z", "\n", diff, flags=re.S)
-        return (mail.author, mail.date, mail.subject, mail.body.strip(), diff.strip("\n"))
+        date = mail.date and parsedate_to_datetime(mail.date).isoformat()
+        return (mail.author, date, mail.subject, mail.body.strip(), diff.strip("\n"))
     return core(a) == core(b)
 
 

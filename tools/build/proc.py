@@ -34,8 +34,10 @@ def build_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
            "HOME": os.environ.get("HOME", "/")}
     if Path("/usr/lib/ccache").is_dir():
         env["PATH"] = "/usr/lib/ccache:" + env["PATH"]
-        env.update(CCACHE_DIR=str(paths.cache_root() / "ccache"),
-                   CCACHE_MAXSIZE="1G", CCACHE_NOHASHDIR="1")
+        # Without "depend" ccache runs the preprocessor before each compilation
+        # that it does not know yet: a third more work on a fresh machine.
+        env.update(CCACHE_DIR=str(paths.cache_root() / "ccache"), CCACHE_MAXSIZE="1G",
+                   CCACHE_NOHASHDIR="1", CCACHE_DEPEND="1")
     env.update(extra or {})
     return env
 

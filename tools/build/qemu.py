@@ -34,7 +34,7 @@ OBJ_MIB = 600
 
 CONFIGURE = ["--target-list=x86_64-softmmu", "--without-default-features", "--enable-tcg",
              "--enable-fdt=system", "--disable-docs", "--disable-tools", "--disable-werror",
-             "--meson=/usr/bin/meson", "--python=/usr/bin/python3", "--with-git-submodules=ignore"]
+             "--meson=/usr/bin/meson", "--with-git-submodules=ignore"]
 
 _IMPORT = "qemu import 1"
 _NINJA = re.compile(r"^\[(?P<done>\d+)/(?P<total>\d+)\]")
@@ -138,7 +138,9 @@ def _configure(obj: Path) -> None:
     obj.mkdir(parents=True)
     with Step("qemu: configuring"):
         proc.logged([paths.QEMU / "src/configure", *CONFIGURE], paths.LOG / "qemu-configure.log",
-                    what="qemu configuration", cwd=obj)
+                    what="qemu configuration", cwd=obj,
+                    # --python is refused together with the system's meson
+                    env=proc.build_environment({"PYTHON": "/usr/bin/python3"}))
 
 
 def _stand_in_firmware(source: Path) -> None:

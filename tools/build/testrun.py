@@ -143,21 +143,22 @@ _RESULT = re.compile(r"^(?P<lead>[# ]*)(?P<bad>not )?ok \d+ (?:- )?(?P<name>.*?)
 
 
 def count_tap(text: str) -> Count:
-    """Cases of kselftest output. A program's own results come before the
-    runner's line on the program, and are what counts if there are any."""
-    count, inner = Count(), 0
+    """Cases of kselftest output. A program's own results, which are indented
+    or marked, come before the runner's line on the program. They are what
+    counts if there are any; only a program that dies after good results is
+    known by the runner's line alone."""
+    count, inner, inner_bad = Count(), False, False
     for line in text.splitlines():
         found = _RESULT.match(line)
         if not found:
             continue
-        nested = bool(found["lead"])
-        inner += nested
-        # A program that dies after good results is known by the runner only.
-        if not nested and inner and not found["bad"]:
-            inner = 0
-            continue
-        if not nested:
-            inner = 0
+        if found["lead"]:
+            inner, inner_bad = True, inner_bad or bool(found["bad"])
+        else:
+            told = inner and (inner_bad or not found["bad"])
+            inner = inner_bad = False
+            if told:
+                continue
         if (found["word"] or "").upper() == "SKIP":
             count.skipped += 1
         elif found["bad"]:

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the base comes from, and a cache that notices damage."""
+from __future__ import annotations
+
+import subprocess
+import tarfile
+
+import pytest
+
+import aptget
+import base
+import cache
+import git
+import importer
+import releases
+from conftest import MAKEFILE
+from ui import Fail
+
+
+def pack(place, suffix: str) -> "Path":
+    target = place.source.with_name(f"linux-6.12.99.tar{suffix}")
+    subprocess.run(["tar", "-caf", target, "-C", place.source.parent, place.source.name], check=True)
+    return target
+
+
+@pytest.mark.parametrize("suffix", ["", ".xz", ".gz", ".bz2"])
+def test_tarball_and_directory_give_the_same_tree(place, suffix):
+    trees = [git.run("rev-parse", "base^{tree}", repo=base.from_path(p).repo())
+             for p in (place.source, pack(place, suffix))]
+    assert trees[0] == trees[1]
+
+
+def test_release_comes_from_the_makefile(place):
+    assert base.release(place.base().repo()) == "6.12.99"
+
+
+@pytest.mark.parametrize("form", ["directory", "tarball"])
+def test_other_version_is_refused(place, form):
+    (place.source / "Makefile").write_text(MAKEFILE.replace("12", "18"))
+    source = place.source if form == "directory" else pack(place, ".xz")
+    with pytest.raises(Fail, match="the base is Linux 6.18.99; the series is for 6.12.x"):
+        base.from_path(source).repo()
+
+
+@pytest.mark.parametrize("makefile", [None, "all:\n\ttrue\n"])
+def test_no_kernel_source(place, makefile):
+    (place.source / "Makefile").unlink()
+    if makefile:
+        (place.source / "Makefile").write_text(makefile)
+    for source in (place.source, pack(place, ".gz")):
+        with pytest.raises(Fail, match="no kernel source"):
+            base.from_path(source).repo()
+
+
+def test_absent_source(tmp_path, monkeypatch):
+    monkeypatch.setenv("KSRC", str(tmp_path / "nowhere"))
+    with pytest.raises(Fail, match="neither a tarball nor a directory"):
+        base.choose()
+
+
+def test_cut_off_tarball(place, cache_of_its_own):
+    tarball = pack(place, ".xz")
+    tarball.write_bytes(tarball.read_bytes()[:-60])
+    with pytest.raises(Fail, match="damaged archive"):
+        base.from_path(tarball).repo()
+    assert not [p for p in cache_of_its_own.glob("base-*") if not p.name.endswith(".part")]
+
+
+def test_not_an_archive(tmp_path):
+    (tmp_path / "x.tar.xz").write_text("hello")
+    with pytest.raises(Fail, match="not a tar archive"):
+        base.from_path(tmp_path / "x.tar.xz").repo()
+
+
+def test_damaged_cache_is_made_again(place, capsys):
+    repo = place.base().repo()
+    tree = git.run("rev-parse", "base^{tree}", repo=repo)
+    victim = next(repo.glob("objects/pack/*.pack"))
+    victim.chmod(0o644)
+    victim.write_bytes(victim.read_bytes()[:-10])
+    assert git.run("rev-parse", "base^{tree}", repo=place.base().repo()) == tree
+    assert "is damaged" in capsys.readouterr().out
+    capsys.readouterr()
+    place.base().repo()
+    assert "importing" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("harm, said", [
+    (lambda e: (e / "a").unlink(), "a is missing"),
+    (lambda e: (e / "a").write_text("other"), "a has changed"),
+    (lambda e: (e / cache.MARKER).unlink(), "list of files"),
+    (lambda e: (e / cache.MARKER).write_text("{"), "list of files"),
+])
+def test_damage_is_noticed(harm, said, capsys):
+    made = []
+
+    def make(part):
+        made.append(1)
+        (part / "a").write_text("content")
+        return ["a"]
+
+    entry = cache.get("kind", "0" * 64, make)
+    harm(entry)
+    assert cache.get("kind", "0" * 64, make) == entry
+    assert len(made) == 2 and said in capsys.readouterr().out
+
+
+def test_interrupted_entry(cache_of_its_own):
+    """Not visible, and continued only by a maker that can."""
+    def broken(part):
+        (part / "half").touch()
+        raise KeyboardInterrupt
+
+    def look(part):
+        found.append((part / "half").exists())
+        (part / "a").touch()
+        return ["a"]
+
+    found = []
+    for digest, resume in (("1" * 64, True), ("2" * 64, False)):
+        with pytest.raises(KeyboardInterrupt):
+            cache.get("kind", digest, broken, resume=resume)
+        assert not (cache_of_its_own / f"kind-{digest[:16]}").exists()
+        cache.get("kind", digest, look, resume=resume)
+    assert found == [True, False]
+
+
+def test_excerpt_is_enough_for_the_series(place):
+    wanted = releases.directories(place.series())
+    assert wanted == {"kernel", "lib"}
+    repo = place.base().excerpt(wanted)
+    assert git.blob(repo, "base", "README") is None
+    assert releases.check(place.series(), [place.base()], place.known()) == [("6.12.99", "")]
+
+
+def test_release_on_which_a_patch_fails_is_reported(place):
+    (place.source / "kernel/numbers.c").write_text("nothing of it\n")
+    ((release, reason),) = releases.check(place.series(), [place.base()], place.known())
+    assert release == "6.12.99" and "0001-kernel.patch does not apply" in reason
+
+
+def test_learn_records_the_replaced_files(place):
+    (place.source / "lib/old.c").write_text("int replaced;\nint fix;\n")
+    record = place.known()
+    releases.learn(place.series(), [place.base().repo()], record)
+    record.write()
+    place.make()
+    assert place.known().newest("lib/old.c") == "6.12.99"
+
+
+@pytest.mark.parametrize("text, derived", [
+    ("deb http://m/debian bookworm main\n", "deb-src http://m/debian bookworm main\n"),
+    ("deb [arch=amd64] http://m/d b main\n", "deb-src http://m/d b main\n"),
+    ("deb [ arch=amd64 signed-by=/k ] http://m/d b main\n", "deb-src [ signed-by=/k ] http://m/d b main\n"),
+    ("# deb http://m/d b main\n", ""),
+    ("deb http://m/d b main\ndeb-src http://m/d b main\n", "deb-src http://m/d b main\n"),
+])
+def test_source_lines(text, derived):
+    assert aptget.source_lines(text) == derived
+
+
+def test_source_stanzas():
+    text = ("Types: deb\n# why\nURIs: http://m/debian\nSuites: bookworm bookworm-updates\n"
+            "Components: main\nArchitectures: amd64\nSigned-By: /k\n\n"
+            "Types: deb\nURIs: http://off\nSuites: x\nEnabled: no\n")
+    assert aptget.source_stanzas(text) == (
+        "Types: deb-src\nURIs: http://m/debian\nSuites: bookworm bookworm-updates\n"
+        "Components: main\nSigned-By: /k\n")
+
+
+def test_offer_knows_its_release():
+    assert aptget.Offer("p", "6.12.117-1~deb12u1", "0").release == "6.12.117"
+    assert aptget.Offer("p", "1:7.2+dfsg-7+deb12u18", "0").release == "7.2+dfsg"

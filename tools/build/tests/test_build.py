@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Configuration checks, logs, packages, counts and the Makefile's refusals."""
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+import kernel
+import packages
+import paths
+import proc
+import testrun
+from ui import Fail
+
+
+def test_unmet_settings_are_listed():
+    fragment = "# text\nCONFIG_A=y\nCONFIG_B=64\n# CONFIG_C is not set\nCONFIG_D=y\n"
+    config = "CONFIG_A=y\nCONFIG_B=32\nCONFIG_C=y\n"
+    assert kernel.unmet(fragment, config) == [
+        "CONFIG_B=64 (is 32)", "CONFIG_C=n (is y)", "CONFIG_D=y (is n)"]
+    assert kernel.unmet("# CONFIG_X is not set\n", "") == []
+
+
+def test_failure_shows_reason_and_end_of_the_log(tmp_path):
+    script = "for i in $(seq 30); do echo line $i; done; echo 'a.c:3: error: no such thing'; exit 2"
+    with pytest.raises(Fail) as error:
+        proc.logged(["sh", "-c", script], tmp_path / "x.log", what="compiling")
+    assert str(error.value).startswith("compiling failed: a.c:3: error: no such thing")
+    assert error.value.details.splitlines()[0] == "line 12"
+    assert len(error.value.details.splitlines()) == 20
+
+
+def test_progress_counts_or_believes_the_program(tmp_path):
+    seen = []
+    count = proc.logged(["printf", "  CC a.o\nnoise\n  CC b.o\n"], tmp_path / "a.log", what="x",
+                        count=re.compile("^  CC "), progress=lambda *a: seen.append(a))
+    assert count == 2 and seen == [(1, 0), (2, 0)]
+    seen.clear()
+    proc.logged(["echo", "[3/9] x"], tmp_path / "b.log", what="x",
+                count=re.compile(r"\[(?P<done>\d+)/(?P<total>\d+)\]"),
+                progress=lambda *a: seen.append(a))
+    assert seen == [(3, 9)]
+
+
+def test_no_space_is_said_before_the_work(tmp_path):
+    with pytest.raises(Fail, match=r"no disk space for it: .* has \d+ MiB free, \d+ MiB are needed"):
+        proc.need_space(tmp_path / "not/yet/there", 1 << 40, "it")
+
+
+@pytest.mark.parametrize("value", ["0", "-2", "many"])
+def test_jobs_must_be_a_number(monkeypatch, value):
+    monkeypatch.setenv("JOBS", value)
+    with pytest.raises(Fail, match=f"JOBS={value}"):
+        proc.jobs()
+
+
+def test_make_variables_do_not_reach_other_programs(monkeypatch):
+    monkeypatch.setenv("MAKEFLAGS", " -- CMD=x")
+    monkeypatch.setenv("CMD", "x")
+    assert not {"MAKEFLAGS", "CMD"} & set(proc.environment())
+
+
+def test_packages_file_is_sound():
+    groups = packages.load()
+    assert set(groups) == {"build", "qemu", "guest", "test"}
+    assert all(groups.values())
+
+
+def test_packages_error_names_the_line(tmp_path):
+    (tmp_path / "p").write_text("[build]\ngcc make\n")
+    with pytest.raises(Fail, match="p:2: expected one package"):
+        packages.load(tmp_path / "p")
+
+
+def test_alternatives_count_as_installed(monkeypatch):
+    monkeypatch.setattr(packages, "installed", lambda: {"b"})
+    monkeypatch.setattr(packages, "load", lambda: {"g": ["a|b", "c"]})
+    assert packages.missing(["g"]) == ["c"]
+
+
+def test_user_who_may_not_install_gets_the_line(monkeypatch):
+    monkeypatch.setattr(packages.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(packages, "_sudo_works", lambda: False)
+    monkeypatch.setattr(packages, "missing", lambda groups: ["bison", "flex"])
+    monkeypatch.setattr(packages, "_candidate", lambda name: name)
+    with pytest.raises(Fail, match=r"(?s)run:\n  sudo apt-get install .*bison flex$"):
+        packages.ensure("build")
+
+
+def test_no_network_is_told_in_one_line():
+    said = ("Err:1 http://m bookworm InRelease\n  Temporary failure resolving 'm'\n"
+            "E: Failed to fetch http://m/x  Temporary failure resolving 'm'\n")
+    assert packages.reason(said, "apt-get update") == \
+        "apt-get update failed: no network (Temporary failure)"
+    assert packages.reason("E: Unable to locate package x\n", "apt-get install") == \
+        "apt-get install failed: Unable to locate package x"
+
+
+def test_junit_counts_cases():
+    count = testrun.count_junit(
+        '<testsuites><testsuite><testcase classname="a" name="ok"/>'
+        '<testcase classname="a" name="bad"><failure/></testcase>'
+        '<testcase classname="a" name="worse"><error/></testcase>'
+        '<testcase classname="a" name="not"><skipped/></testcase></testsuite></testsuites>')
+    assert str(count) == "1 passed, 2 failed, 1 skipped"
+    assert count.failures == ["a.bad", "a.worse"]
+
+
+def test_kunit_counts_leaves():
+    count = testrun.count_kunit({"sub_groups": [
+        {"name": "suite", "test_cases": [{"name": "a", "status": "PASS"},
+                                         {"name": "b", "status": "SKIP"}],
+         "sub_groups": [{"name": "rows", "test_cases": [{"name": "1", "status": "FAIL"},
+                                                        {"name": "2", "status": "ERROR"}]}]}]})
+    assert str(count) == "1 passed, 2 failed, 1 skipped"
+    assert count.failures == ["suite.rows.1 (FAIL)", "suite.rows.2 (ERROR)"]
+
+
+def test_tap_counts_inner_cases_where_there_are_any():
+    count = testrun.count_tap(
+        "TAP version 13\n1..3\n# selftests: x: two\n# TAP version 13\n# 1..2\n"
+        "# ok 1 first\n# not ok 2 second\nnot ok 1 selftests: x: two # exit=1\n"
+        "# selftests: x: plain\n# says something\nok 2 selftests: x: plain\n"
+        "# selftests: x: none\n# 1..0 # SKIP no device\nok 3 selftests: x: none # SKIP\n")
+    assert str(count) == "2 passed, 1 failed, 1 skipped"
+    assert str(testrun.count_tap("# ok 1 first\nnot ok 1 dies later\n")) == \
+        "1 passed, 1 failed, 0 skipped"
+
+
+def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "TESTS", tmp_path)
+
+    def breaks():
+        raise Fail("the guest hangs", "last console line")
+
+    good = testrun.Count(passed=2, skipped=1)
+    assert testrun.run([("a", lambda: good), ("b", breaks)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+    assert testrun.run([("a", lambda: good)]) == 0
+    assert testrun.run([]) == 1
+
+
+@pytest.mark.parametrize("goal, said", [
+    ("bogus", "unknown target: bogus; there are: help run shell"),
+    ("run MACHINE=no-such-machine", "no-such-machine"),
+    ("run CPUS=0", "CPUS|CPU"),
+])
+def test_bad_requests_are_refused_at_once(goal, said):
+    done = subprocess.run(["make", "-s", "-C", paths.TOP, *goal.split()],
+                          capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2
+    assert re.search(said, done.stderr)
