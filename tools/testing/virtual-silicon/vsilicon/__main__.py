@@ -46,8 +46,8 @@ def parser() -> argparse.ArgumentParser:
     one = sub.add_parser("run", help="guided demonstration, or a command in the guest")
     _boot_arguments(one)
     one.add_argument("--cmd", help="shell command to run instead")
-    one.add_argument("--seconds", type=_positive, default=4,
-                     help="length of a phase (default 4)")
+    one.add_argument("--seconds", type=_positive,
+                     help="length of a phase (default 4; deterministic 1)")
     one.add_argument("--limit", type=_positive, default=600,
                      help="host seconds that --cmd may take (default 600)")
     one.set_defaults(run=commands.run)

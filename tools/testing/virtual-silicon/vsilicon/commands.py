@@ -98,17 +98,18 @@ def _progress(plan: demo.Plan, begin: float, section: Section) -> None:
         print(f"  {phase.title}: failed, {' '.join(section.lines[-1:])}")
         return
     seen = report.guest_view(section.text)
-    what = f"{phase.knob}, {phase.title}" if phase.knob else phase.title
-    print(f"  {time.monotonic() - begin:5.1f} s  {what:<58} "
+    what = f"{phase.title}, {phase.knob}" if phase.knob else phase.title
+    print(f"  {time.monotonic() - begin:5.1f} s  {what:<40} "
           f"{seen['busy_pct']:6.1f} % busy at {seen['mhz'] or 0:6.0f} MHz", flush=True)
 
 
 def _run_demo(args: argparse.Namespace) -> int:
     c = _config(args, b"", demo.KERNEL_ARGS)
-    plan = demo.plan(c.machine, c.cpus, args.seconds)
+    seconds = args.seconds or demo.SECONDS[args.time]
+    plan = demo.plan(c.machine, c.cpus, seconds)
     c.job = demo.job(c.machine, plan).archive()
     print(f"Booting {args.kernel} kernel on {c.machine.name}, {c.cpus} CPUs: "
-          f"{len(plan.phases)} phases of {args.seconds:g} s", flush=True)
+          f"{len(plan.phases)} phases of {seconds:g} s", flush=True)
     begin = time.monotonic()
     result = boot.run(c, lambda section: _progress(plan, begin, section))
     data = report.build(c, plan, result)

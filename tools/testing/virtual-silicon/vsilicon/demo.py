@@ -19,6 +19,10 @@ SPLIT = "--turbostat--"
 #: Invariance needs passive mode: schedutil then asks for each frequency.
 KERNEL_ARGS = "intel_pstate=passive cpufreq.default_governor=schedutil"
 
+#: Seconds per phase by time mode: a busy second costs several of the host's in
+#: deterministic time.
+SECONDS = {"free": 4.0, "deterministic": 1.0}
+
 _FREQ = "$CPU/cpu[0-9]*/cpufreq"
 
 
@@ -55,9 +59,9 @@ def loads(cpus: int) -> list[Phase]:
     everyone = f"0-{cpus - 1}"
     return [
         Phase("idle", "idle", "none", 0),
-        Phase("light", "20 % of the time on each CPU", everyone, cpus, duty=20),
-        Phase("half", f"{half} of {cpus} CPUs busy", f"0-{half - 1}", half),
-        Phase("full", f"all {cpus} CPUs busy", everyone, cpus),
+        Phase("light", "20 % on each CPU", everyone, cpus, duty=20),
+        Phase("half", f"{half} of {cpus} CPUs", f"0-{half - 1}", half),
+        Phase("full", f"all {cpus} CPUs", everyone, cpus),
     ]
 
 
@@ -67,15 +71,15 @@ def knobs(m: Machine, cpus: int) -> list[Phase]:
     no_turbo = "$CPU/intel_pstate/no_turbo"
     deepest = "$(ls -d $CPU/cpu[0-9]*/cpuidle/state%d/disable)" % len(m.idle)
     return [
-        Phase("no_turbo", "all CPUs busy", everyone, cpus, against="full",
-              knob="intel_pstate/no_turbo = 1",
+        Phase("no_turbo", "all CPUs", everyone, cpus, against="full",
+              knob="no_turbo 1",
               turn=f"put 1 {no_turbo}", restore=f"put 0 {no_turbo}"),
-        Phase("max_freq", "all CPUs busy", everyone, cpus, against="full",
-              knob=f"scaling_max_freq = {cap_khz // 1000} MHz",
+        Phase("max_freq", "all CPUs", everyone, cpus, against="full",
+              knob=f"scaling_max_freq {cap_khz}",
               turn=f"put {cap_khz} {_FREQ}/scaling_max_freq",
               restore=f"put {m.max_ratio * m.bus_khz} {_FREQ}/scaling_max_freq"),
-        Phase("governor", "20 % of the time on each CPU", everyone, cpus, duty=20,
-              against="light", knob="scaling_governor = performance",
+        Phase("governor", "20 % on each CPU", everyone, cpus, duty=20,
+              against="light", knob="performance governor",
               turn=f"put performance {_FREQ}/scaling_governor",
               restore=f"put schedutil {_FREQ}/scaling_governor"),
         Phase("no_deepest", "idle", "none", 0, against="idle",

@@ -191,57 +191,64 @@ def _deepest(phase: Data) -> str:
     return max(used)[1] if used else "-"
 
 
-def _phase_row(label: str, phase: Data) -> Row:
-    guest, model = phase["guest"], phase["model"]
-    return [label, _text(guest["busy_pct"], "", 1), _text(model["busy_pct"], "", 1),
-            _text(guest["mhz"], "", 0), _text(model["mhz"], "", 0),
-            _text(guest["package_j"], "", 2), _text(model["package_j"], "", 2),
-            _deepest(phase)]
-
-
-PHASE_HEAD = ["load", "busy % guest", "model", "MHz guest", "model",
-              "package J guest", "model", "most idle in"]
+#: Columns named "model" hold what the model counted over the same stretch.
+LOAD_HEAD = ["load", "busy %", "model", "MHz", "model", "energy J", "model"]
 
 
 def _load_rows(d: Data) -> list[Row]:
-    return [_phase_row(p["load"], p) for p in d["phases"].values() if not p["knob"]]
-
-
-def _knob_rows(d: Data) -> list[Row]:
-    """Each knob below the same load without it."""
     rows = []
     for phase in d["phases"].values():
-        if phase["knob"]:
-            rows.append(_phase_row(f"{phase['load']}, before",
-                                   d["phases"][phase["against"]]))
-            rows.append(_phase_row(f"  {phase['knob']}", phase))
+        guest, model = phase["guest"], phase["model"]
+        if not phase["knob"]:
+            rows.append([phase["load"],
+                         _text(guest["busy_pct"], "", 1), _text(model["busy_pct"], "", 1),
+                         _text(guest["mhz"], "", 0), _text(model["mhz"], "", 0),
+                         _text(guest["package_j"], "", 2),
+                         _text(model["package_j"], "", 2)])
     return rows
 
 
-IDLE_HEAD = ["idle state", "latency us", "residency us",
-             "idle: entries", "model", "% of time", "model",
-             "light: entries", "model", "% of time", "model"]
+KNOB_HEAD = ["knob", "load", "MHz", "then", "energy J", "then", "rests in", "then"]
 
 
-def _idle_cells(phase: Data, name: str) -> Row:
-    guest = phase["guest"]["states"].get(name, {})
-    model = phase["model"]["states"].get(name, {})	# POLL is none to the model
-    return [_text(guest.get("entries")), _text(model.get("entries")),
-            _text(guest.get("pct"), "", 2), _text(model.get("pct"), "", 2)]
+def _knob_rows(d: Data) -> list[Row]:
+    """The same load without the knob and with it, as the guest saw both."""
+    rows = []
+    for phase in d["phases"].values():
+        if phase["knob"]:
+            before = d["phases"][phase["against"]]
+            rows.append([phase["knob"], phase["against"],
+                         _text(before["guest"]["mhz"], "", 0),
+                         _text(phase["guest"]["mhz"], "", 0),
+                         _text(before["guest"]["package_j"], "", 1),
+                         _text(phase["guest"]["package_j"], "", 1),
+                         _deepest(before), _deepest(phase)])
+    return rows
 
 
-def _idle_rows(d: Data) -> list[Row]:
-    return [[state["name"], str(state["latency_us"]), str(state["residency_us"]),
-             *_idle_cells(d["phases"]["idle"], state["name"]),
-             *_idle_cells(d["phases"]["light"], state["name"])]
-            for state in d["cpuidle"]["states"]]
+IDLE_HEAD = ["state", "latency us", "residency us", "entries", "model", "% of time",
+             "model"]
+
+
+def _idle_rows(d: Data, name: str) -> list[Row]:
+    guest, model = (d["phases"][name][view]["states"] for view in ("guest", "model"))
+    rows = []
+    for state in d["cpuidle"]["states"]:
+        seen = guest.get(state["name"], {})
+        counted = model.get(state["name"], {})	# POLL is no state to the model
+        rows.append([state["name"], str(state["latency_us"]), str(state["residency_us"]),
+                     _text(seen.get("entries")), _text(counted.get("entries")),
+                     _text(seen.get("pct"), "", 2), _text(counted.get("pct"), "", 2)])
+    return rows
 
 
 def tables(d: Data) -> list[tuple[str, Row, list[Row]]]:
-    """(title, head, rows)"""
+    """(title, head, rows); all fit into 80 columns."""
     return [
         ("Machine", ["", ""], _overview(d)),
-        ("Frequency and energy under load", PHASE_HEAD, _load_rows(d)),
-        ("Idle states, all CPUs together (light: 20 % busy)", IDLE_HEAD, _idle_rows(d)),
-        ("Knobs", PHASE_HEAD, _knob_rows(d)),
+        ("Frequency and energy under load", LOAD_HEAD, _load_rows(d)),
+        ("Idle states, all CPUs together: idle", IDLE_HEAD, _idle_rows(d, "idle")),
+        (f"Idle states, all CPUs together: {d['phases']['light']['load']}", IDLE_HEAD,
+         _idle_rows(d, "light")),
+        ("Knobs: the same load before and then", KNOB_HEAD, _knob_rows(d)),
     ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 
 try:
+    from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
 except ImportError:
@@ -25,7 +26,8 @@ def plain(title: str, head: list[str], rows: list[list[str]]) -> str:
 
 
 def _rich(title: str, head: list[str], rows: list[list[str]]) -> None:
-    table = RichTable(title=title, title_justify="left", show_header=any(head))
+    table = RichTable(title=title, title_justify="left", title_style="bold",
+                      box=box.SIMPLE_HEAD, show_header=any(head), padding=(0, 1, 0, 0))
     for i, name in enumerate(head):
         right = i > 0 and any(head)
         table.add_column(name, justify="right" if right else "left")
