@@ -16,8 +16,8 @@ NAME = "base-hashes"
 
 HEADER = """\
 # Versions of the base files that ours take the place of: sha256, path, point
-# releases. Written by "make accept-base" (the present base) and "make releases"
-# (all that the package manager offers); look at the diff before accepting.
+# releases. "make accept-base" adds the present base, "make accept-base BASE=all"
+# each on offer; look at the diff before accepting.
 """
 
 
