@@ -341,6 +341,78 @@ static GArray *read_leaves(VsReader *r, const char *group)
     return leaves;
 }
 
+/*
+ * [class.NAME] with cpus= and whatever differs; [class.NAME.msr] and
+ * [class.NAME.cpuid] hold the registers and leaves that do.
+ */
+static void read_class(VsReader *r, VsConfig *c, const char *group)
+{
+    g_autofree char *msrs = g_strdup_printf("%s.msr", group);
+    g_autofree char *leaves = g_strdup_printf("%s.cpuid", group);
+    g_autoptr(GArray) own = NULL;
+    VsClass *class = g_new0(VsClass, 1);
+    struct { const char *key; unsigned *value; } ratios[] = {
+        { "base_ratio", &class->config.base_ratio },
+        { "max_ratio", &class->config.max_ratio },
+        { "efficient_ratio", &class->config.efficient_ratio },
+        { "cppc_nominal", &class->config.cppc_nominal },
+    };
+    unsigned n = c->max_ratio - c->min_ratio + 1;
+    uint64_t permille = read_number(r, group, "power_permille");
+
+    class->config = *c;
+    class->cpus = read_list(r, group, "cpus");
+    for (unsigned i = 0; i < ARRAY_SIZE(ratios); i++) {
+        if (has_key(r, group, ratios[i].key)) {
+            *ratios[i].value = read_number(r, group, ratios[i].key);
+        }
+    }
+    if (class->config.max_ratio > c->max_ratio ||
+        class->config.base_ratio > class->config.max_ratio ||
+        class->config.base_ratio < c->min_ratio) {
+        reader_fail(r, group, "max_ratio", "must be at least base_ratio and "
+                    "at most the machine's; base_ratio at least min_ratio");
+    }
+    class->config.active_uw = g_new(uint64_t, n);
+    for (unsigned i = 0; i < n; i++) {
+        class->config.active_uw[i] = c->active_uw[i] * permille / 1000;
+    }
+    class->config.registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    read_registers(r, &class->config, "msr", false);
+    read_registers(r, &class->config, "msr-rw", true);
+    read_registers(r, &class->config, msrs, false);
+    own = read_leaves(r, leaves);
+    class->config.leaf_replace = read_leaves(r, "cpuid");
+    g_array_append_vals(class->config.leaf_replace, own->data, own->len);
+    class->next = c->classes;
+    c->classes = class;
+}
+
+static void read_classes(VsReader *r, VsConfig *c)
+{
+    g_auto(GStrv) groups = g_key_file_get_groups(r->file, NULL);
+
+    for (unsigned i = 0; groups[i]; i++) {
+        const char *name = groups[i];
+
+        if (g_str_has_prefix(name, "class.") && !strchr(name + 6, '.')) {
+            read_class(r, c, name);
+        }
+    }
+}
+
+const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu)
+{
+    for (const VsClass *class = config->classes; class; class = class->next) {
+        for (unsigned i = 0; i < class->cpus->len; i++) {
+            if (g_array_index(class->cpus, uint64_t, i) == cpu) {
+                return &class->config;
+            }
+        }
+    }
+    return config;
+}
+
 bool vs_config_read(VsConfig *c, const char *path, Error **errp)
 {
     g_autoptr(GKeyFile) file = g_key_file_new();
@@ -367,6 +439,9 @@ bool vs_config_read(VsConfig *c, const char *path, Error **errp)
     c->leaf_replace = read_leaves(&r, "cpuid");
     c->leaf_set = read_leaves(&r, "cpuid-set");
     c->leaf_clear = read_leaves(&r, "cpuid-clear");
+    if (!r.err) {
+        read_classes(&r, c);
+    }
     if (r.err) {
         error_propagate(errp, r.err);
         return false;

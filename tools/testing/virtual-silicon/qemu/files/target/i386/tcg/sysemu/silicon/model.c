@@ -73,11 +73,11 @@ static void settle_thread(VsThread *t, int64_t now)
     t->since = now;
 }
 
-static uint64_t running_uw(uint64_t khz)
+static uint64_t running_uw(const VsCore *core)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = core->config;
 
-    return c->active_uw[khz / c->bus_khz - c->min_ratio];
+    return c->active_uw[core->khz / c->bus_khz - c->min_ratio];
 }
 
 /* A core draws what the shallowest of its threads makes it draw. */
@@ -88,7 +88,7 @@ static uint64_t core_uw(const VsCore *core)
     for (unsigned i = 0; i < core->nthreads; i++) {
         unsigned state = core->threads[i]->state;
 
-        uw = MAX(uw, state == VS_C0 ? running_uw(core->khz)
+        uw = MAX(uw, state == VS_C0 ? running_uw(core)
                                     : vs_state(state)->power_uw);
     }
     return uw;
@@ -178,8 +178,10 @@ void vs_model_update(VsPackage *package, int64_t now)
     for (unsigned i = 0; i < package->ncores; i++) {
         VsCore *core = package->cores[i];
 
-        start_transition(core, MIN(core_ratio(core), limit) *
-                               silicon->config.bus_khz, now);
+        /* a class may not go as low as a limit would have it */
+        start_transition(core, MAX(MIN(core_ratio(core), limit),
+                                   core->config->min_ratio) *
+                               core->config->bus_khz, now);
     }
 }
 
@@ -360,7 +362,7 @@ static VsPackage *find_package(int id)
     return package;
 }
 
-static VsCore *find_core(VsPackage *package, const X86CPU *cpu)
+static VsCore *find_core(VsPackage *package, X86CPU *cpu)
 {
     VsCore *core;
 
@@ -373,7 +375,8 @@ static VsCore *find_core(VsPackage *package, const X86CPU *cpu)
     }
     core = g_new0(VsCore, 1);
     core->package = package;
-    core->khz = silicon->config.base_ratio * silicon->config.bus_khz;
+    core->config = vs_config_of(&silicon->config, CPU(cpu)->cpu_index);
+    core->khz = core->config->base_ratio * core->config->bus_khz;
     core->target_khz = core->khz;
     core->transition = timer_new_ns(QEMU_CLOCK_VIRTUAL, transition_done, core);
     package->cores[package->ncores++] = core;
@@ -386,6 +389,7 @@ void vs_model_add(CPUState *cs)
     VsThread *t = g_new0(VsThread, 1);
 
     t->cs = cs;
+    t->config = vs_config_of(&silicon->config, cs->cpu_index);
     t->core = find_core(find_package(cpu->socket_id), cpu);
     g_assert(t->core->nthreads < ARRAY_SIZE(t->core->threads));
     t->core->threads[t->core->nthreads++] = t;

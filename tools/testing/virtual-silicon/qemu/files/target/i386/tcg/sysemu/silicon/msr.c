@@ -98,7 +98,7 @@ bool vs_described_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
     gpointer key = GUINT_TO_POINTER(msr);
     uint64_t *own = g_hash_table_lookup(t->registers, key);
-    const VsRegister *reg = g_hash_table_lookup(silicon->config.registers, key);
+    const VsRegister *reg = g_hash_table_lookup(t->config->registers, key);
 
     if (!reg) {
         return false;
@@ -171,7 +171,7 @@ static void set_counter(VsShown *s, uint64_t count, uint64_t val)
 static bool write_described(VsThread *t, uint32_t msr, uint64_t val)
 {
     gpointer key = GUINT_TO_POINTER(msr);
-    const VsRegister *reg = g_hash_table_lookup(silicon->config.registers, key);
+    const VsRegister *reg = g_hash_table_lookup(t->config->registers, key);
     uint64_t old = reg->value;
 
     vs_described_read(t, msr, &old);
@@ -220,7 +220,7 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
     if (result != VS_WRITE_PASS) {
         return result;
     }
-    if (g_hash_table_contains(silicon->config.registers,
+    if (g_hash_table_contains(t->config->registers,
                               GUINT_TO_POINTER(msr))) {
         return write_described(t, msr, val) ? VS_WRITE_DONE : VS_WRITE_FAULT;
     }
@@ -277,13 +277,14 @@ static void apply_leaves(const GArray *leaves, LeafOp op, uint32_t leaf,
 void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
                    uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx)
 {
+    const VsThread *t = vs_thread(env_cpu(env));
     uint32_t *regs[4] = { eax, ebx, ecx, edx };
 
-    apply_leaves(silicon->config.leaf_replace, LEAF_REPLACE, leaf, sub, regs);
-    apply_leaves(silicon->config.leaf_clear, LEAF_CLEAR, leaf, sub, regs);
-    apply_leaves(silicon->config.leaf_set, LEAF_SET, leaf, sub, regs);
+    apply_leaves(t->config->leaf_replace, LEAF_REPLACE, leaf, sub, regs);
+    apply_leaves(t->config->leaf_clear, LEAF_CLEAR, leaf, sub, regs);
+    apply_leaves(t->config->leaf_set, LEAF_SET, leaf, sub, regs);
     if (silicon->faults) {
         QEMU_LOCK_GUARD(&silicon->lock);
-        vs_fault_cpuid(vs_thread(env_cpu(env)), leaf, sub, regs);
+        vs_fault_cpuid(t, leaf, sub, regs);
     }
 }

@@ -139,6 +139,24 @@ static void set_fault(Object *obj, const char *value, Error **errp)
     vs_fault_now(value, errp);
 }
 
+/* QMP qom-get: what report= writes at the end, as of now. */
+static char *get_counters(Object *obj, Error **errp)
+{
+    g_autofree char *copy = NULL;
+    char *text;
+
+    if (!silicon || !silicon->threads[0]) {
+        error_setg(errp, "counters: the machine is not there yet");
+        return NULL;
+    }
+    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
+        text = vs_report(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    }
+    copy = g_strdup(text);
+    free(text);
+    return g_steal_pointer(&copy);
+}
+
 static char *get_time(Object *obj, Error **errp)
 {
     return g_strdup(VIRTUAL_SILICON(obj)->deterministic ? "deterministic"
@@ -165,6 +183,7 @@ static void silicon_class_init(ObjectClass *oc, void *data)
     object_class_property_add_str(oc, "report", get_report, set_report);
     object_class_property_add_str(oc, "faults", get_faults, set_faults);
     object_class_property_add_str(oc, "fault", NULL, set_fault);
+    object_class_property_add_str(oc, "counters", get_counters, NULL);
     object_class_property_add_str(oc, "time", get_time, set_time);
 }
 

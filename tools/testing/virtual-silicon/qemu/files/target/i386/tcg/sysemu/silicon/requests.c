@@ -66,7 +66,7 @@ static unsigned autonomous_ratio(const VsThread *t, unsigned epp)
 {
     uint64_t mhz = t->busy_share * t->core->khz / share_of_autonomy(epp);
 
-    return DIV_ROUND_UP(mhz, silicon->config.bus_khz);
+    return DIV_ROUND_UP(mhz, t->config->bus_khz);
 }
 
 static unsigned wish_ratio(const VsThread *t, VsWish w)
@@ -86,9 +86,8 @@ static VsWish hwp_wish(const VsThread *t)
     };
 }
 
-static unsigned cppc_ratio(unsigned perf)
+static unsigned cppc_ratio(const VsConfig *c, unsigned perf)
 {
-    const VsConfig *c = &silicon->config;
 
     return DIV_ROUND_UP(perf * c->base_ratio, c->cppc_nominal);
 }
@@ -96,9 +95,9 @@ static unsigned cppc_ratio(unsigned perf)
 static VsWish cppc_wish(const VsThread *t)
 {
     return (VsWish) {
-        .max = cppc_ratio(t->cppc_request & 0xff),
-        .min = cppc_ratio((t->cppc_request >> 8) & 0xff),
-        .desired = cppc_ratio((t->cppc_request >> 16) & 0xff),
+        .max = cppc_ratio(t->config, t->cppc_request & 0xff),
+        .min = cppc_ratio(t->config, (t->cppc_request >> 8) & 0xff),
+        .desired = cppc_ratio(t->config, (t->cppc_request >> 16) & 0xff),
         .epp = (t->cppc_request >> 24) & 0xff,
     };
 }
@@ -106,7 +105,7 @@ static VsWish cppc_wish(const VsThread *t)
 /* P0 with boost is whatever the turbo limit leaves. */
 static unsigned amd_ratio(const VsThread *t)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
     unsigned p = MIN(t->pstate_ctl & 7, c->npstates - 1);
 
     if (c->cppc_nominal && (t->cppc_enable & 1)) {
@@ -117,7 +116,7 @@ static unsigned amd_ratio(const VsThread *t)
 
 static unsigned intel_ratio(const VsThread *t)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
     unsigned ratio = (t->perf_ctl >> 8) & 0xff;
 
     if (c->hwp && (t->core->package->pm_enable & 1)) {
@@ -129,7 +128,7 @@ static unsigned intel_ratio(const VsThread *t)
 
 unsigned vs_request_ratio(const VsThread *t)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
     unsigned ratio = c->npstates ? amd_ratio(t) : intel_ratio(t);
 
     if (turbo_off(t)) {
@@ -142,7 +141,7 @@ unsigned vs_request_ratio(const VsThread *t)
 /* Does anyone leave the choice to the hardware? */
 static bool autonomous(const VsThread *t)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
 
     if (c->npstates) {
         return c->cppc_nominal && (t->cppc_enable & 1) &&
@@ -193,12 +192,11 @@ static void request_changed(VsThread *t, int64_t now)
 
 static unsigned running_ratio(const VsThread *t)
 {
-    return t->core->khz / silicon->config.bus_khz;
+    return t->core->khz / t->config->bus_khz;
 }
 
-static uint64_t hwp_capabilities(void)
+static uint64_t hwp_capabilities(const VsConfig *c)
 {
-    const VsConfig *c = &silicon->config;
 
     return c->max_ratio | c->base_ratio << 8 | c->efficient_ratio << 16 |
            (uint64_t)c->min_ratio << 24;
@@ -206,7 +204,7 @@ static uint64_t hwp_capabilities(void)
 
 static uint64_t amd_status(const VsThread *t)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
     unsigned p = c->npstates - 1;
 
     while (p && c->pstate_ratios[p] < running_ratio(t)) {
@@ -222,7 +220,7 @@ static bool hwp_read(const VsThread *t, uint32_t msr, uint64_t *val)
         *val = t->core->package->pm_enable;
         return true;
     case REG_HWP_CAPABILITIES:
-        *val = hwp_capabilities();
+        *val = hwp_capabilities(t->config);
         return true;
     case REG_HWP_REQUEST_PKG:
         *val = t->core->package->hwp_request;
@@ -250,12 +248,12 @@ static bool intel_read(const VsThread *t, uint32_t msr, uint64_t *val)
         *val = t->perf_ctl;
         return true;
     }
-    return silicon->config.hwp && hwp_read(t, msr, val);
+    return t->config->hwp && hwp_read(t, msr, val);
 }
 
 static bool amd_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
 
     switch (msr) {
     case REG_AMD_HWCR:
@@ -285,7 +283,7 @@ static bool amd_read(const VsThread *t, uint32_t msr, uint64_t *val)
 
 bool vs_request_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
-    return silicon->config.npstates ? amd_read(t, msr, val)
+    return t->config->npstates ? amd_read(t, msr, val)
                                     : intel_read(t, msr, val);
 }
 
@@ -326,12 +324,12 @@ static VsWrite intel_write(VsThread *t, uint32_t msr, uint64_t val)
         t->perf_ctl = val;
         return VS_WRITE_DONE;
     }
-    return silicon->config.hwp ? hwp_write(t, msr, val) : VS_WRITE_PASS;
+    return t->config->hwp ? hwp_write(t, msr, val) : VS_WRITE_PASS;
 }
 
 static VsWrite amd_write(VsThread *t, uint32_t msr, uint64_t val)
 {
-    bool cppc = silicon->config.cppc_nominal;
+    bool cppc = t->config->cppc_nominal;
 
     switch (msr) {
     case REG_AMD_HWCR:
@@ -364,7 +362,7 @@ VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now)
     if (msr == REG_MISC_ENABLE) {
         t->misc_enable = val & MISC_ENABLE_TURBO_OFF;
         result = VS_WRITE_DONE;
-    } else if (silicon->config.npstates) {
+    } else if (t->config->npstates) {
         result = amd_write(t, msr, val);
     } else {
         result = intel_write(t, msr, val);
@@ -377,7 +375,7 @@ VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now)
 
 void vs_request_init(VsThread *t)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = t->config;
 
     t->perf_ctl = c->base_ratio << 8;
     /* what SDM 15.4.4 gives as reset values */

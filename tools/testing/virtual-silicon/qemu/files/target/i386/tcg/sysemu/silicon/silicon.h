@@ -118,7 +118,15 @@ typedef struct VsConfig {
     int64_t quantum_ns;
     GHashTable *registers;      /* MSR number -> VsRegister */
     GArray *leaf_replace, *leaf_set, *leaf_clear;       /* of VsLeaf */
+    struct VsClass *classes;
 } VsConfig;
+
+/* CPUs that differ from the machine's others, with a complete configuration. */
+typedef struct VsClass {
+    GArray *cpus;               /* of uint64_t */
+    VsConfig config;
+    struct VsClass *next;
+} VsClass;
 
 typedef struct VsEnergy {
     uint64_t uj;
@@ -154,6 +162,7 @@ typedef struct VsThread VsThread;
 /* @since: energy is accounted up to here */
 typedef struct VsCore {
     VsPackage *package;
+    const VsConfig *config;     /* of its class */
     VsThread *threads[4];
     unsigned nthreads;
     uint64_t khz;
@@ -189,6 +198,7 @@ struct VsPackage {
  */
 struct VsThread {
     CPUState *cs;
+    const VsConfig *config;     /* of its class */
     VsCore *core;
     unsigned state;
     unsigned rest_state;
@@ -252,6 +262,7 @@ static inline VsThread *vs_thread(CPUState *cs)
 
 /* config.c */
 bool vs_config_read(VsConfig *config, const char *path, Error **errp);
+const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu);
 
 /* model.c: all with the lock held */
 void vs_model_add(CPUState *cs);
@@ -310,5 +321,6 @@ void vs_trace_wake(const VsThread *t, int64_t now, VsReason reason);
 void vs_trace_energy(int64_t now);
 void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value);
 void vs_finish(int64_t now);
+char *vs_report(int64_t now);           /* JSON; to be freed with free() */
 
 #endif

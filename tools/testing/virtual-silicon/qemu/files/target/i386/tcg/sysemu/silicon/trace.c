@@ -16,6 +16,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "silicon.h"
 
 #define ENERGY_PERIOD_NS 10000000
@@ -145,15 +146,10 @@ static void report_thread(FILE *f, const VsThread *t, int64_t now)
     fprintf(f, "}}");
 }
 
-static void write_report(int64_t now)
+static void report(FILE *f, int64_t now)
 {
-    FILE *f = fopen(silicon->report_file, "w");
     const char *sep = "\n";
 
-    if (!f) {
-        warn_report("%s: %s", silicon->report_file, strerror(errno));
-        return;
-    }
     fprintf(f, "{\"time_ns\": %" PRId64 ",\n \"packages\": [", now);
     for (unsigned i = 0; i < silicon->npackages; i++, sep = ",\n") {
         fputs(sep, f);
@@ -167,7 +163,29 @@ static void write_report(int64_t now)
         sep = ",\n";
     }
     fprintf(f, "]}\n");
+}
+
+static void write_report(int64_t now)
+{
+    FILE *f = fopen(silicon->report_file, "w");
+
+    if (!f) {
+        warn_report("%s: %s", silicon->report_file, strerror(errno));
+        return;
+    }
+    report(f, now);
     fclose(f);
+}
+
+char *vs_report(int64_t now)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    report(f, now);
+    fclose(f);
+    return text;
 }
 
 /* The account ends here, even if the host lets vCPUs run on for a while. */
