@@ -25,6 +25,7 @@ PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
 
 #: Marks: each load has a number, and makes this mark and the next.
 MARKS = {"idle": 10, "one": 12, "all": 14, "light": 16, "no_turbo": 18}
+RESIDENCY_MARK = 20
 
 _FREQ = "$CPU/cpu[0-9]*/cpufreq"
 
@@ -52,6 +53,9 @@ def witness(m: Machine, cpus: int) -> bytes:
     job.step("one", _load(f"-c {cpus - 1} -t 0.4", MARKS["one"]))
     job.step("all", _load("-c all -t 0.25", MARKS["all"]))
     job.step("light", _load("-c all -t 0.4 -d 20 -p 20000", MARKS["light"]))
+    counters = "0x10 " + " ".join(hex(s.residency_msr) for s in m.idle if s.residency_msr)
+    job.step("residency", f"vs-msr 1 {counters}; echo --; vs-load -c 1 -t 0.5 -d 40 -p 1500 "
+             f"-m {RESIDENCY_MARK}; vs-msr 1 {counters}")
     job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; "
              + _load(f"-c {cpus - 1} -t 0.3", MARKS["no_turbo"]))
     job.step("dmesg", "dmesg")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from guests import Guests
-from scenarios import MARKS, WITNESS_MACHINES
+from scenarios import MARKS, RESIDENCY_MARK, WITNESS_MACHINES
 from vsilicon import guestdata, machine, trace, turbostat
 from vsilicon.boot import Result
 
@@ -175,6 +175,22 @@ def test_residencies_are_the_models(witness: Witness, load: str) -> None:
             if column in row:
                 seen = row[column] / 100 * table.seconds
                 assert -0.001 <= seen - inside <= around + 0.001, f"CPU {cpu} {column}"
+
+
+def test_residency_registers_are_the_models(witness: Witness) -> None:
+    """Read directly; states that share a register count there together."""
+    before, _, after = witness.result.text("residency").partition("--")
+    first, last = guestdata.msr_values(before), guestdata.msr_values(after)
+    window = trace.window(witness.trace, RESIDENCY_MARK, RESIDENCY_MARK + 1)
+    m = machine.load(witness.name)
+    tsc_hz = m.tsc_khz * 1000
+    around = (last[0x10] - first[0x10]) / tsc_hz - window.seconds
+    assert 0 < around < 0.02
+    for msr in {s.residency_msr for s in m.idle} - {0}:
+        inside = window.seconds * sum(window.cpus[1].states[s.name]
+                                      for s in m.idle if s.residency_msr == msr)
+        seen = (last[msr] - first[msr]) / tsc_hz
+        assert -0.0001 <= seen - inside <= around + 0.0001, hex(msr)
 
 
 @pytest.mark.parametrize("load", LOADS)

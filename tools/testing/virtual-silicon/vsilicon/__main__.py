@@ -7,9 +7,14 @@ import argparse
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 from . import boot, commands, machine, paths
 from .errors import GuestError, MissingError, UsageError
+
+
+#: What add_subparsers() returns has no public name.
+Commands = Any
 
 
 def _positive(text: str) -> float:
@@ -33,16 +38,7 @@ def _boot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default=str(paths.RUN), help="directory for output")
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
-    sub = top.add_subparsers(required=True, metavar="COMMAND")
-
-    one = sub.add_parser("check", help="check machine files (default: all)")
-    one.add_argument("machines", nargs="*")
-    one.add_argument("--machine", help="one more, or the only one")
-    one.add_argument("--cpus", type=int, help="must be allowed on each")
-    one.set_defaults(run=commands.check)
-
+def _guest_commands(sub: Commands) -> None:
     one = sub.add_parser("run", help="guided demonstration, or a command in the guest")
     _boot_arguments(one)
     one.add_argument("--cmd", help="shell command to run instead")
@@ -57,6 +53,14 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--cmd", help="command to run on its terminal instead of a shell")
     one.set_defaults(run=commands.shell)
 
+
+def _machine_commands(sub: Commands) -> None:
+    one = sub.add_parser("check", help="check machine files (default: all)")
+    one.add_argument("machines", nargs="*")
+    one.add_argument("--machine", help="one more, or the only one")
+    one.add_argument("--cpus", type=int, help="must be allowed on each")
+    one.set_defaults(run=commands.check)
+
     one = sub.add_parser("ini", help="a machine as the emulator reads it")
     one.add_argument("machine")
     one.add_argument("-o", "--output")
@@ -68,6 +72,11 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("-o", "--output")
     one.set_defaults(run=commands.ssdt_command)
 
+    one = sub.add_parser("packages", help="Debian packages the guest is made of")
+    one.set_defaults(run=commands.packages)
+
+
+def _trace_commands(sub: Commands) -> None:
     one = sub.add_parser("trace", help="summary of a trace")
     one.add_argument("trace")
     one.set_defaults(run=commands.trace_command)
@@ -80,8 +89,12 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--title", default="")
     one.set_defaults(run=commands.plot_command)
 
-    one = sub.add_parser("packages", help="Debian packages the guest is made of")
-    one.set_defaults(run=commands.packages)
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
+    sub = top.add_subparsers(required=True, metavar="COMMAND")
+    for add in (_guest_commands, _machine_commands, _trace_commands):
+        add(sub)
     return top
 
 

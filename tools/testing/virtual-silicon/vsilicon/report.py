@@ -124,7 +124,8 @@ def build(c: Config, plan: demo.Plan, result: Result) -> Data:
     phases = {}
     for phase in plan.phases:
         phases[phase.name] = {
-            "load": phase.title, "knob": phase.knob or None,
+            "load": phase.title, "busy_cpus": phase.busy, "duty_pct": phase.duty,
+            "knob": phase.knob or None,
             "against": phase.against or None,
             "status": result.step_status(phase.name),
             "guest": guest_view(result.text(phase.name), result.text("zones")),

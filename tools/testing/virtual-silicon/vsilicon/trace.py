@@ -123,7 +123,6 @@ class CpuWindow:
 
     busy: float
     mhz: float
-    khz_counted: float
     states: dict[str, float]
     entries: dict[str, int]
 
@@ -146,8 +145,7 @@ def _cpu_window(a: Counters, b: Counters, ns: int) -> CpuWindow:
     mhz = (b.aperf - a.aperf) * 1e3 / busy_ns if busy_ns else 0.0
     states = {name: (b.states[name][1] - a.states[name][1]) / ns for name in b.states}
     entries = {name: b.states[name][0] - a.states[name][0] for name in b.states}
-    return CpuWindow(busy_ns / ns, mhz, (b.aperf - a.aperf) * 1e6 / ns,
-                     states, entries)
+    return CpuWindow(busy_ns / ns, mhz, states, entries)
 
 
 def window(trace: Trace, first: int, last: int) -> Window:
