@@ -16,6 +16,7 @@
 
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
+#include <linux/cpufeature.h>
 #include <linux/cpufreq.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -25,13 +26,11 @@
 #include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
-#include <linux/sched/topology.h>
+#include <linux/processor.h>
+#include <linux/topology.h>
 
 #include <asm/cpu.h>
-#include <asm/cpufeature.h>
 #include <asm/msr.h>
-#include <asm/processor.h>
-#include <asm/topology.h>
 #include <asm/tsc.h>
 
 #include "freq_invariance.h"
@@ -246,14 +245,14 @@ static bool __init turbo_disabled_by_firmware(void)
 	return misc_enable & MSR_IA32_MISC_ENABLE_TURBO_DISABLE;
 }
 
-/* Some hypervisors offer the counters and never move them */
+/* Some hypervisors offer the counters and never move them, idle or not */
 static bool __init counters_move(void)
 {
 	u64 aperf, mperf, value;
 
 	rdmsrl(MSR_IA32_APERF, aperf);
 	rdmsrl(MSR_IA32_MPERF, mperf);
-	udelay(10);
+	udelay(5);
 	rdmsrl(MSR_IA32_APERF, value);
 	if (value == aperf)
 		return false;
@@ -314,6 +313,7 @@ void arch_scale_freq_tick(void)
 	c->mperf = mperf;
 
 	atomic64_set(&c->sample, sample.aperf << 32 | sample.mperf);
+	/* Pairs with arch_freq_get_on_cpu(): no new stamp on an old sample */
 	smp_store_release(&c->stamp, jiffies);
 
 	update_freq_scale(c, sample);
@@ -345,7 +345,7 @@ unsigned int arch_freq_get_on_cpu(int cpu)
 	unsigned int khz = 0;
 	unsigned long stamp;
 
-	/* The stamp first: the sample is at least as new */
+	/* Pairs with arch_scale_freq_tick(): the sample is as new or newer */
 	stamp = smp_load_acquire(&c->stamp);
 	if (jiffies - stamp <= SAMPLE_MAX_AGE)
 		khz = freq_sample_khz(read_sample(c), cpu_khz);

@@ -398,8 +398,10 @@ static const struct model_case {
 	{ "Sapphire Rapids",	INTEL_SAPPHIRERAPIDS_X,		"groups", 4 },
 	{ "Emerald Rapids",	INTEL_EMERALDRAPIDS_X,		"groups", 4 },
 	{ "Granite Rapids",	INTEL_GRANITERAPIDS_X,		"groups", 4 },
+	{ "Granite Rapids-D",	INTEL_GRANITERAPIDS_D,		"groups", 4 },
 	{ "Sierra Forest",	INTEL_ATOM_CRESTMONT_X,		"groups", 4 },
 	{ "Grand Ridge",	INTEL_ATOM_CRESTMONT,		"groups", 4 },
+	{ "Clearwater Forest",	INTEL_ATOM_DARKMONT_X,		"groups", 4 },
 	{ "Tremont-D",		INTEL_ATOM_TREMONT_D,		"groups", 4 },
 	{ "Tremont",		INTEL_ATOM_TREMONT,		"bytes", 4 },
 	{ "Gracemont",		INTEL_ATOM_GRACEMONT,		"bytes", 4 },
@@ -564,8 +566,10 @@ static void scale_test(struct kunit *test)
 /* Each power of two and its neighbours, in each combination */
 static void scale_corner_test(struct kunit *test)
 {
-	static const u32 ratios[] = { FREQ_MAX_RATIO_LOWEST, 257, 1023, 1024, 1025, 1082, 1536, 4095,
-				      261120, FREQ_MAX_RATIO_HIGHEST };
+	static const u32 ratios[] = {
+		FREQ_MAX_RATIO_LOWEST, 257, 1023, 1024, 1025, 1082, 1536, 4095,
+		261120, FREQ_MAX_RATIO_HIGHEST,
+	};
 	unsigned int i, j, k, scale;
 	u64 aperf, mperf;
 
@@ -585,7 +589,7 @@ static void scale_corner_test(struct kunit *test)
 	}
 }
 
-#define RANDOM_PAIRS	(1 << 20)
+#define RANDOM_PAIRS	BIT(20)
 
 static u64 random_u64(struct rnd_state *rnd)
 {
@@ -672,6 +676,7 @@ static struct kunit_suite freq_invariance_suite = {
 	.name = "x86_freq_invariance",
 	.test_cases = freq_invariance_cases,
 };
+
 kunit_test_suite(freq_invariance_suite);
 
 MODULE_DESCRIPTION("KUnit tests of x86 frequency invariance");

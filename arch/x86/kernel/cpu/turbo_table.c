@@ -152,9 +152,11 @@ static const struct turbo_model turbo_models[] = {
 	{ INTEL_SAPPHIRERAPIDS_X,	4, &layout_groups },
 	{ INTEL_EMERALDRAPIDS_X,	4, &layout_groups },
 	{ INTEL_GRANITERAPIDS_X,	4, &layout_groups },
+	{ INTEL_GRANITERAPIDS_D,	4, &layout_groups },
 	{ INTEL_ATOM_TREMONT_D,		4, &layout_groups },
 	{ INTEL_ATOM_CRESTMONT_X,	4, &layout_groups },
 	{ INTEL_ATOM_CRESTMONT,		4, &layout_groups },
+	{ INTEL_ATOM_DARKMONT_X,	4, &layout_groups },
 
 	{ INTEL_ATOM_GOLDMONT,		1, &layout_groups },
 	{ INTEL_ATOM_GOLDMONT_D,	1, &layout_groups },

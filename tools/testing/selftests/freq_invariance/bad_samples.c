@@ -29,7 +29,7 @@ static bool inject(int cpu, const struct fault *fault)
 
 static bool has_given_up(void)
 {
-	char *text = messages();
+	char *text = kernel_log();
 	bool found = strstr(text, "wobbly") || strstr(text, "freq_invariance: off");
 
 	free(text);
@@ -38,7 +38,7 @@ static bool has_given_up(void)
 
 int main(void)
 {
-	unsigned int i, nr = sizeof(faults) / sizeof(faults[0]);
+	unsigned int i, nr = ARRAY_SIZE(faults);
 	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
 	struct load load;
 	double base_khz, error;

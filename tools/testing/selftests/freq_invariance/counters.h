@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -98,7 +99,7 @@ static inline double tsc_khz(void)
 }
 
 /* The kernel's messages so far, to be freed */
-static inline char *messages(void)
+static inline char *kernel_log(void)
 {
 	int size = klogctl(10 /* SYSLOG_ACTION_SIZE_BUFFER */, NULL, 0);
 	char *text = size < 0 ? NULL : calloc(1, size + 1);
@@ -112,7 +113,7 @@ static inline char *messages(void)
 struct load {
 	pthread_t thread;
 	int cpu;
-	volatile bool stop;
+	atomic_bool stop;
 };
 
 static inline void *load_thread(void *data)
@@ -190,7 +191,8 @@ static inline double cpuinfo_khz(int cpu)
 	if (!file)
 		return 0;
 	while (fgets(line, sizeof(line), file)) {
-		sscanf(line, "processor : %d", &current);
+		if (sscanf(line, "processor : %d", &current) == 1)
+			continue;
 		if (current == cpu && sscanf(line, "cpu MHz : %lf", &mhz) == 1)
 			khz = mhz * 1000;
 	}

@@ -15,7 +15,8 @@ static const struct exception {
 } exceptions[] = {
 	{ 0x55, GROUPS, 4 }, { 0x6a, GROUPS, 4 }, { 0x6c, GROUPS, 4 },
 	{ 0x8f, GROUPS, 4 }, { 0xcf, GROUPS, 4 }, { 0xad, GROUPS, 4 },
-	{ 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 }, { 0xb6, GROUPS, 4 },
+	{ 0xae, GROUPS, 4 }, { 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 },
+	{ 0xb6, GROUPS, 4 }, { 0xdd, GROUPS, 4 },
 	{ 0x5c, GROUPS, 1 }, { 0x5f, GROUPS, 1 }, { 0x7a, GROUPS, 1 },
 	{ 0x37, ATOM, 1 }, { 0x4d, ATOM, 1 }, { 0x4a, ATOM, 1 },
 	{ 0x4c, ATOM, 1 }, { 0x5a, ATOM, 1 }, { 0x75, ATOM, 1 },
@@ -38,7 +39,7 @@ static struct exception model_of_cpu(void)
 	family = eax >> 8 & 0xf;
 	plain.model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
 
-	for (i = 0; family == 6 && i < sizeof(exceptions) / sizeof(exceptions[0]); i++) {
+	for (i = 0; family == 6 && i < ARRAY_SIZE(exceptions); i++) {
 		if (exceptions[i].model == plain.model)
 			return exceptions[i];
 	}
@@ -100,12 +101,12 @@ static unsigned int expected_ratio(void)
 
 static unsigned int ratio_of_kernel(void)
 {
-	char *text = messages();
+	char *text = kernel_log();
 	char *line = strstr(text, "freq_invariance: on, freq_max is ");
 	unsigned int ratio = 0;
 
-	if (line)
-		sscanf(line, "freq_invariance: on, freq_max is %u/1024", &ratio);
+	if (line && sscanf(line, "freq_invariance: on, freq_max is %u/1024", &ratio) != 1)
+		ratio = 0;
 	free(text);
 	return ratio;
 }
