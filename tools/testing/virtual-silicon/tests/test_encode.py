@@ -185,3 +185,5 @@ def test_ini_units() -> None:
     assert sections["power"]["dram_unit_nj"] == 61035
     assert ini.sections(load("e5-2698-v4"))["power"]["dram_unit_nj"] == 15300
     assert sections["power"]["cores_msr"] == 0
+    slow = dataclasses.replace(load("sapphire-rapids"), transition_us=20)
+    assert ini.sections(slow)["control"]["transition_ns"] == 20_000

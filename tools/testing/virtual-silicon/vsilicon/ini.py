@@ -81,6 +81,7 @@ def sections(m: Machine) -> dict[str, dict[str, object]]:
         "c02_power_uw": _mw_to_uw(m.umwait["c02_power_mw"]),
     }
     out["power"] = _power_section(m)
+    out["control"] = {"transition_ns": _us_to_ns(m.transition_us)}
     out["time"] = dict(m.time)
     return out
 

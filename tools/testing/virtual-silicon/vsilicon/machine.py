@@ -65,6 +65,7 @@ class Machine:
     bus_khz: int
     min_ratio: int
     base_ratio: int
+    transition_us: float
     turbo: Turbo
     features: dict[str, Any]
     idle: tuple[IdleState, ...]

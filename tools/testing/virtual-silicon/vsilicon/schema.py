@@ -42,6 +42,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "bus_khz": Key("int", 100_000, 50_000, 200_000),
         "min_ratio": Key("int", low=1, high=255),
         "base_ratio": Key("int", low=1, high=255),
+        "transition_us": Key("number", 0.0, 0, 10_000),
     },
     "turbo": {
         "layout": Key("string", choices=("bytes", "groups")),
@@ -87,6 +88,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
     "time": {
         "cycles_per_1000_insns": Key("int", 8000, 100, 100_000),
         "quantum_ns": Key("int", 10_000, 1_000, 1_000_000),
+        "memory_permille": Key("int", 0, 0, 1000),
+        "pause_cycles": Key("int", 0, 0, 1_000_000),
     },
 }
 
