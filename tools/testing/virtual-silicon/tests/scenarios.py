@@ -31,8 +31,8 @@ _FREQ = "$CPU/cpu[0-9]*/cpufreq"
 
 
 def _load(options: str, mark: int) -> str:
-    return (f"turbostat -q -J --hide IPC -o /tmp/t vs-load {options} -m {mark} "
-            "|| return 1; echo --turbostat--; cat /tmp/t")
+    return (f"turbostat -q -J --hide IPC -o /run/t vs-load {options} -m {mark} "
+            "|| return 1; echo --turbostat--; cat /run/t")
 
 
 def witness(m: Machine, cpus: int) -> bytes:
@@ -41,7 +41,7 @@ def witness(m: Machine, cpus: int) -> bytes:
     CPUs other than 0 are used, which has the housekeeping.
     """
     job = Job()
-    job.step("header", "turbostat --hide IPC -o /tmp/h true; cat /tmp/h")
+    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
     job.step("frequency-info", "cpupower frequency-info")
     job.step("idle-info", "cpupower idle-info")
     job.step("registers", "vs-msr 1 0xce 0x198 0x199 0x1ad 0x1ae 0x606 0x614 0x66a "

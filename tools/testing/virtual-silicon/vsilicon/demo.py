@@ -94,8 +94,8 @@ def plan(m: Machine, cpus: int, seconds: float) -> Plan:
 
 def _phase_shell(phase: Phase, mark: int, seconds: float) -> str:
     load = (f"vs-load -c {phase.cpus} -t {seconds:g} -d {phase.duty} -m {mark}")
-    return (f"{phase.turn} || return 1; turbostat -q -J --hide IPC -o /tmp/turbostat {load}; "
-            f"_s=$?; {phase.restore}; echo {SPLIT}; cat /tmp/turbostat; return $_s")
+    return (f"{phase.turn} || return 1; turbostat -q -J --hide IPC -o /run/turbostat {load}; "
+            f"_s=$?; {phase.restore}; echo {SPLIT}; cat /run/turbostat; return $_s")
 
 
 def job(m: Machine, p: Plan) -> Job:
