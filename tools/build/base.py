@@ -94,7 +94,8 @@ def choose() -> Base:
         packages.update()
         found = on_offer()
     if not found:
-        raise Fail(f"the package manager offers no {PACKAGE}; name a tarball or a directory by KSRC=")
+        raise Fail(f"the package manager offers no {PACKAGE} (Debian 12 has it in"
+                   " bookworm-security); or name a tarball or a directory by KSRC=")
     wanted = os.environ.get("BASE")
     if not wanted:
         return found[0]
@@ -156,7 +157,7 @@ def _from_dir(source: Path) -> Base:
     if not makefile.is_file():
         raise Fail(f"KSRC={source}: no kernel source: it has no Makefile at its top", code=2)
     _demand_version("Makefile", makefile.read_bytes())
-    names = importer.walk(source)
+    names = importer.tracked(source) or importer.walk(source)
     stats = ((name, os.lstat(source / name)) for name in names)
     key = cache.key(*(f"{name} {s.st_mode} {s.st_size} {s.st_mtime_ns}" for name, s in stats))
 

@@ -98,6 +98,14 @@ def _dir_items(root: Path, names: Iterable[str]) -> Iterator[Item]:
             yield Item(name, mode, path.read_bytes())
 
 
+def tracked(root: Path) -> list[str]:
+    """The files that git knows below `root`, if that is a working tree."""
+    if not (root / ".git").exists():
+        return []
+    names = git.run("ls-files", "-z", repo=root).split("\0")
+    return [n for n in names if n and os.path.lexists(root / n)]
+
+
 def walk(root: Path) -> list[str]:
     """All files below `root`, without what git or a kernel build left there."""
     found = []

@@ -41,15 +41,18 @@ def patched(tree: Tree) -> None:
     stamp = _stamp(tree, patched_fragments())
     out = paths.kernel_image("patched").parent
     mark = out / "made-from"
-    if stamp and mark.exists() and mark.read_text() == stamp and (out / "bzImage").exists():
-        say(f"kernel: {paths.shown(out)}/bzImage is up to date")
-        return
-    _build(tree.path, "patched", patched_fragments())
-    out.mkdir(parents=True, exist_ok=True)
-    mark.unlink(missing_ok=True)
-    _install(tree.path / OBJ, out)
-    mark.write_text(stamp)
-    versions.record("kernel-patched", tip=tree.ref("HEAD"), **_image_hashes(out))
+    if not (stamp and _read(mark) == stamp and (out / "bzImage").exists()):
+        _build(tree.path, "patched", patched_fragments())
+        out.mkdir(parents=True, exist_ok=True)
+        mark.unlink(missing_ok=True)
+        _install(tree.path / OBJ, out)
+        mark.write_text(stamp)
+    edits = "" if stamp else " and uncommitted changes"
+    _tell("patched", out, source=f"{paths.shown(tree.path)} {tree.ref('HEAD')[:12]}{edits}")
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 def _stamp(tree: Tree, fragments: list[Path]) -> str:
@@ -77,7 +80,7 @@ def of_base(base: Base) -> None:
     out = paths.kernel_image("base").parent
     for name in ("bzImage", "config"):
         link(out / name, entry / name)
-    versions.record("kernel-base", source=base.label, **_image_hashes(out))
+    _tell("base", out, source=base.label)
 
 
 def _check_out(repo: Path, target: Path) -> None:
@@ -184,9 +187,12 @@ def link(name: Path, target: Path) -> None:
     os.replace(part, name)
 
 
-def _image_hashes(out: Path) -> dict[str, str]:
-    return {"compiler": compiler(), "config": cache.file_hash(out / "config"),
-            "bzImage": cache.file_hash(out / "bzImage")}
+def _tell(name: str, out: Path, source: str) -> None:
+    """Print and record what an image is and what it was made from."""
+    image = cache.file_hash(out / "bzImage")
+    versions.record(f"kernel-{name}", source=source, compiler=compiler(),
+                    config=cache.file_hash(out / "config"), bzImage=image)
+    say(f"kernel ({name}): {paths.shown(out)}/bzImage {image[:16]}, from {source}")
 
 
 def compiler() -> str:

@@ -2,9 +2,11 @@
 """Running other programs: quietly, or into a log with a counter."""
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Callable, Mapping, Sequence
@@ -13,6 +15,7 @@ import paths
 from ui import Fail
 
 LOG_TAIL = 20
+_PR_SET_PDEATHSIG = 1
 
 # make hands its own flags and our variables (CMD=, CPUS=) to every child; the
 # kernel's make would take them for its own.
@@ -77,7 +80,8 @@ def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None
         child = subprocess.Popen([str(a) for a in argv], cwd=cwd,
                                  env=env or build_environment(),
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, text=True, errors="replace")
+                                 stderr=subprocess.STDOUT, text=True, errors="replace",
+                                 preexec_fn=_end_with_parent)
         try:
             for line in child.stdout:
                 out.write(line)
@@ -93,6 +97,12 @@ def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None
     if code:
         raise Fail(failure_reason(log, what), tail(log))
     return done
+
+
+def _end_with_parent() -> None:
+    """In the child: be ended when we are killed, or the next call would build
+    in the same directory at the same time."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 _ERROR_LINE = re.compile(r"\berror:|No space left|fatal error|\bERROR\b")

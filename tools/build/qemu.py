@@ -68,10 +68,10 @@ def build() -> None:
     digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, chain.inputs_key(ours, version))
     entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
     kernel.link(paths.QEMU_BINARY, entry / PROGRAM)
-    versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest,
-                    sha256=cache.file_hash(entry / PROGRAM))
-    say(f"qemu: {SOURCE} {version} with {len(chain.commits(ours))} commits,"
-        f" {paths.shown(paths.QEMU_BINARY)}")
+    program = cache.file_hash(entry / PROGRAM)
+    versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest, sha256=program)
+    say(f"qemu: {paths.shown(paths.QEMU_BINARY)} {program[:16]}, from {SOURCE} {version}"
+        f" with {len(chain.commits(ours))} commits")
 
 
 def _build_edited(edits: str) -> None:

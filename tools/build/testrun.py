@@ -111,7 +111,10 @@ def kunit(linux: Path) -> Count:
     if not parsed.exists():
         raise Fail("kunit.py could not read the guest's console",
                    done.stdout.decode(errors="replace")[-2000:])
-    return count_kunit(json.loads(parsed.read_text()))
+    count = count_kunit(json.loads(parsed.read_text()))
+    if not count.passed + len(count.failures):
+        raise Fail("the guest ran no KUnit case", proc.tail(out / "console.log"))
+    return count
 
 
 def count_kunit(group: dict, path: str = "") -> Count:

@@ -32,6 +32,7 @@ class Step:
     """
 
     HEARTBEAT = 30.0
+    _open: list["Step"] = []    # a terminal has room for the innermost only
 
     def __init__(self, title: str):
         self.title = title
@@ -40,6 +41,9 @@ class Step:
 
     def __enter__(self) -> "Step":
         self.start = self._last = time.monotonic()
+        for outer in Step._open[-1:]:
+            outer._pause(True)
+        Step._open.append(self)
         if sys.stdout.isatty():
             self._status = _rich_status(self.title)
         if self._status:
@@ -47,6 +51,10 @@ class Step:
         else:
             say(f"{self.title} ...")
         return self
+
+    def _pause(self, pause: bool) -> None:
+        if self._status:
+            self._status.stop() if pause else self._status.start()
 
     def update(self, note: str) -> None:
         self.note = note
@@ -60,12 +68,14 @@ class Step:
             say("  " + self._line())
 
     def __exit__(self, kind, error, trace) -> None:
-        if self._status:
-            self._status.stop()
+        self._pause(True)
+        Step._open.remove(self)
         if kind is None:
             say(self._line())
         elif kind is KeyboardInterrupt:
             say(f"{self.title}: interrupted; the next call continues")
+        for outer in Step._open[-1:]:
+            outer._pause(False)
 
     def _line(self) -> str:
         elapsed = clock(time.monotonic() - self.start)
