@@ -304,12 +304,6 @@ uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now)
     return t->ns[state] + (t->state == state ? MAX(now - t->since, 0) : 0);
 }
 
-uint64_t vs_state_ticks(const VsThread *t, unsigned state, int64_t now)
-{
-    return muldiv64(vs_state_ns(t, state, now), silicon->config.tsc_khz,
-                    1000000);
-}
-
 VsEnergy vs_core_energy(const VsCore *core, int64_t now)
 {
     return energy_add(core->energy, now - core->since, core_uw(core));

@@ -23,6 +23,9 @@ enum {
     REG_MARK            = 0x400000f0,
 };
 
+/* Enhanced SpeedStep and automatic thermal control are on. */
+#define MISC_ENABLE_FIXED   (1ull << 16 | 1ull << 3)
+
 static int64_t clock_now(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
@@ -78,12 +81,19 @@ static bool read_residency(const VsThread *t, uint32_t msr, int64_t now,
                            uint64_t *val)
 {
     const VsConfig *c = &silicon->config;
+    uint64_t ns = 0;
+    bool found = false;
 
+    /* states may share a register, as C1 and C1E do */
     for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
         if (c->states[i].residency_msr == msr) {
-            *val = vs_state_ticks(t, i, now);
-            return true;
+            ns += vs_state_ns(t, i, now);
+            found = true;
         }
+    }
+    if (found) {
+        *val = muldiv64(ns, c->tsc_khz, 1000000);
+        return true;
     }
     for (unsigned i = 1; i < c->nlevels; i++) {
         if (c->levels[i].residency_msr == msr) {
@@ -131,7 +141,7 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         *val = vs_shown(&t->shown_aperf, vs_aperf(t, now));
         return true;
     case REG_MISC_ENABLE:
-        *val = env->msr_ia32_misc_enable | t->misc_enable;
+        *val = env->msr_ia32_misc_enable | t->misc_enable | MISC_ENABLE_FIXED;
         return true;
     case REG_UMWAIT_CONTROL:
         *val = t->umwait_control;

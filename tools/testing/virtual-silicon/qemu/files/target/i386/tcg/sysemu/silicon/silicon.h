@@ -273,7 +273,6 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason);
 uint64_t vs_aperf(const VsThread *t, int64_t now);
 uint64_t vs_mperf(const VsThread *t, int64_t now);
 uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now);
-uint64_t vs_state_ticks(const VsThread *t, unsigned state, int64_t now);
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_package_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_core_energy(const VsCore *core, int64_t now);
