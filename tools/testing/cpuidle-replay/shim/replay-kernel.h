@@ -29,6 +29,7 @@ typedef s64 ktime_t;
 #define S64_MAX		LLONG_MAX
 #define U64_MAX		ULLONG_MAX
 #define U32_MAX		UINT_MAX
+#define S16_MIN		SHRT_MIN
 #define U16_MAX		USHRT_MAX
 #define KTIME_MAX	S64_MAX
 
@@ -48,6 +49,7 @@ extern long replay_tick_nsec;
 #endif
 
 #define __init
+#define noinline	__attribute__((__noinline__))
 #define __read_mostly
 #define __cpuidle
 #undef __always_inline
