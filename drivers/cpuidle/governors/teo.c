@@ -35,8 +35,8 @@
  * of the states, with the tick period for T, tells whether it is worth while.
  * If the tick (or the time limit of a polling state) wakes the CPU, that is no
  * wake-up to learn from. The idle time goes on, the governor is asked again, and
- * it counts in full once something else ends it. After two such wake-ups in
- * succession the sleep length alone decides, whatever the scores are.
+ * it counts in full once something else ends it. After three such wake-ups
+ * in succession the sleep length alone decides, whatever the scores are.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. As it is part of the measured idle time, the governor observes
@@ -79,7 +79,7 @@ enum teo_end {
 #define TEO_SHORT_RUN		8
 
 /* After so many safety nets in a row only the timer counts. */
-#define TEO_SAFETY_NETS		2
+#define TEO_SAFETY_NETS		3
 
 /* A wake-up this close before the timer is the timer's. */
 #define TEO_TIMER_SLACK_NS	(2 * NSEC_PER_USEC)
@@ -106,7 +106,7 @@ struct teo_pending {
  * @delta: time to the next timer event, tick included, at that time
  * @measured: how long the last decision's state was rested in
  * @short_ns: idle times below make only shallow states worth while
- * @shallow: mask of states that need no sleep length
+ * @shallow: the deepest state that needs no sleep length
  * @latency: observed exit latency per state
  * @pending: decisions to learn from when the idle time is over
  * @nr_pending: number of those
@@ -126,7 +126,7 @@ struct teo_cpu {
 	s64 delta;
 	s64 measured;
 	s64 short_ns;
-	unsigned long shallow;
+	int shallow;
 	s64 latency[CPUIDLE_STATE_MAX];
 	struct teo_pending pending[TEO_PENDING];
 	u8 nr_pending;
@@ -165,17 +165,28 @@ static void teo_note_decision(struct teo_cpu *cpu, u64 now, unsigned int row,
 	p->bin = bin;
 }
 
+static __always_inline void teo_learn_one(struct teo_cpu *cpu,
+					  const struct teo_pending *p, u64 end)
+{
+	teo_learn(&cpu->row[p->row], &cpu->table, end - p->start, p->bin);
+}
+
 /* The idle time is over: all decisions taken in it learn how long it was. */
+static noinline void teo_learn_all(struct teo_cpu *cpu, u64 end)
+{
+	while (cpu->nr_pending)
+		teo_learn_one(cpu, &cpu->pending[--cpu->nr_pending], end);
+}
+
+/* It is rarely more than one. */
 static void teo_learn_pending(struct teo_cpu *cpu, u64 end)
 {
-	unsigned int i;
-
-	for (i = 0; i < cpu->nr_pending; i++) {
-		const struct teo_pending *p = &cpu->pending[i];
-
-		teo_learn(&cpu->row[p->row], &cpu->table, end - p->start, p->bin);
+	if (unlikely(cpu->nr_pending != 1)) {
+		teo_learn_all(cpu, end);
+		return;
 	}
 	cpu->nr_pending = 0;
+	teo_learn_one(cpu, &cpu->pending[0], end);
 }
 
 static void teo_count_short(struct teo_cpu *cpu, s64 idle)
@@ -198,7 +209,7 @@ static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
 static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int state)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
-	u64 start = cpu->pending[cpu->nr_pending - 1].start;
+	u64 last = cpu->pending[cpu->nr_pending - 1].start;
 	s64 idle;
 
 	idle = teo_idle_time(cpu->measured, cpu->latency[state], cpu->sleep);
@@ -213,8 +224,8 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int stat
 			idle = cpu->sleep;
 		}
 		teo_count_short(cpu, idle);
-		idle += start - cpu->pending[0].start;
-		teo_learn_pending(cpu, cpu->pending[0].start + idle);
+		teo_learn_pending(cpu, last + idle);
+		idle += last - cpu->pending[0].start;
 	}
 	cpu->last_class = cpu->table.class[teo_bin(&cpu->table, idle)];
 }
@@ -245,39 +256,6 @@ static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 	}
 }
 
-/* The states that may be entered; never empty. */
-static unsigned long teo_usable(const struct cpuidle_driver *drv,
-				const struct cpuidle_device *dev, s64 latency_req)
-{
-	unsigned long enabled = 0, usable = 0;
-	int i;
-
-	for (i = 0; i < drv->state_count; i++) {
-		if (dev->states_usage[i].disable)
-			continue;
-		enabled |= BIT(i);
-		if (drv->states[i].exit_latency_ns <= latency_req)
-			usable |= BIT(i);
-	}
-
-	if (usable)
-		return usable;
-
-	/* Nothing meets the limit: the nearest to it, if only state 0. */
-	return enabled ? enabled & -enabled : BIT(0);
-}
-
-/* A run of short idle times: choose without asking for the sleep length. */
-static int teo_select_shallow(struct teo_cpu *cpu, unsigned long states, u64 now)
-{
-	unsigned int row = teo_row_index(cpu, TEO_CLASSES, false);
-
-	cpu->sleep = KTIME_MAX;
-	cpu->delta = KTIME_MAX;
-	teo_note_decision(cpu, now, row, cpu->table.nr_bins - 1);
-	return teo_choose(&cpu->row[row], states);
-}
-
 /*
  * With the tick stopped, nothing but the next timer is sure to end the stay in
  * a state that is too shallow, so take none if that is far away.
@@ -286,6 +264,73 @@ static bool teo_trust_timer(const struct teo_cpu *cpu, bool tick_stopped)
 {
 	return cpu->safety_nets >= TEO_SAFETY_NETS ||
 	       (tick_stopped && cpu->sleep > TICK_NSEC);
+}
+
+/* A run of short idle times: choose without asking for the sleep length. */
+static int teo_select_shallow(struct teo_cpu *cpu, struct cpuidle_driver *drv,
+			      struct cpuidle_device *dev, s64 latency_req, u64 now)
+{
+	unsigned int row = teo_row_index(cpu, TEO_CLASSES, false);
+	int deepest;
+
+	cpu->sleep = KTIME_MAX;
+	cpu->delta = KTIME_MAX;
+	teo_note_decision(cpu, now, row, cpu->shallow);
+	return teo_choose(drv, dev, latency_req, &cpu->row[row], TEO_ENTER,
+			  cpu->shallow, &deepest);
+}
+
+/* The tick stays, and what it would cut too short is not entered. */
+static int teo_before_tick(const struct teo_cpu *cpu, struct cpuidle_driver *drv,
+			   struct cpuidle_device *dev, s64 latency_req, int state)
+{
+	int i;
+
+	for (i = state; cpu->table.column[state].residency > cpu->delta && i > 0; )
+		if (teo_state_usable(drv, dev, latency_req, --i))
+			state = i;
+	return state;
+}
+
+/* @state is the deepest that the next timer allows. */
+static bool teo_stops_tick(const struct teo_cpu *cpu, struct cpuidle_driver *drv,
+			   const struct teo_row *row, int state)
+{
+	if (drv->states[state].flags & CPUIDLE_FLAG_POLLING)
+		return false;
+
+	return cpu->safety_nets >= TEO_SAFETY_NETS ||
+	       teo_wants_tick_stopped(row, &cpu->table, state, cpu->sleep,
+				      cpu->delta, TICK_NSEC);
+}
+
+/* The sleep length is known: choose, and decide on the tick. */
+static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
+			       struct cpuidle_device *dev, s64 latency_req,
+			       u64 now, bool *stop_tick)
+{
+	bool tick_stopped = tick_nohz_tick_stopped();
+	int bin = teo_bin(&cpu->table, cpu->sleep);
+	unsigned int index = teo_row_index(cpu, cpu->table.class[bin],
+					   tick_stopped);
+	const struct teo_row *row = &cpu->row[index];
+	int enter = teo_trust_timer(cpu, tick_stopped) ? S16_MIN : TEO_ENTER;
+	int state, deepest;
+
+	teo_note_decision(cpu, now, index, bin);
+	state = teo_choose(drv, dev, latency_req, row, enter,
+			   min(bin, cpu->table.nr_states - 1), &deepest);
+	if (unlikely(state < 0)) {
+		state = teo_shallowest(drv, dev);
+		deepest = state;
+	}
+
+	if (tick_stopped ||
+	    (state == deepest && teo_stops_tick(cpu, drv, row, state)))
+		return state;
+
+	*stop_tick = false;
+	return teo_before_tick(cpu, drv, dev, latency_req, state);
 }
 
 /**
@@ -302,52 +347,25 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		      bool *stop_tick)
 {
 	struct teo_cpu *cpu = this_cpu_ptr(&teo_cpus);
-	bool tick_stopped = tick_nohz_tick_stopped();
-	const struct teo_table *table = &cpu->table;
-	const struct teo_row *row;
-	unsigned long states, fitting;
-	unsigned int bin, index;
+	s64 latency_req = cpuidle_governor_latency_req(dev->cpu);
 	u64 now = local_clock();
 	ktime_t delta;
 	int state;
 
 	teo_catch_up(cpu, drv, dev, now);
 
-	states = teo_usable(drv, dev, cpuidle_governor_latency_req(dev->cpu));
-	if (cpu->short_run >= TEO_SHORT_RUN && !tick_stopped &&
-	    (states & cpu->shallow)) {
-		*stop_tick = false;
-		return teo_select_shallow(cpu, states & cpu->shallow, now);
+	if (cpu->short_run >= TEO_SHORT_RUN && !tick_nohz_tick_stopped()) {
+		state = teo_select_shallow(cpu, drv, dev, latency_req, now);
+		if (state >= 0) {
+			*stop_tick = false;
+			return state;
+		}
+		cpu->nr_pending--;
 	}
 
 	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
 	cpu->delta = delta;
-
-	bin = teo_bin(table, cpu->sleep);
-	index = teo_row_index(cpu, table->class[bin], tick_stopped);
-	teo_note_decision(cpu, now, index, bin);
-	row = &cpu->row[index];
-
-	fitting = (states & GENMASK(bin, 0)) ?: states & -states;
-	state = teo_deepest(fitting);
-	if (!teo_trust_timer(cpu, tick_stopped))
-		state = teo_choose(row, fitting);
-
-	if (tick_stopped)
-		return state;
-
-	if (state == teo_deepest(fitting) &&
-	    !(drv->states[state].flags & CPUIDLE_FLAG_POLLING) &&
-	    (cpu->safety_nets >= TEO_SAFETY_NETS ||
-	     teo_wants_tick_stopped(row, table, state, cpu->sleep, delta,
-				    TICK_NSEC)))
-		return state;
-
-	/* The tick stays, and what it would cut too short is not entered. */
-	*stop_tick = false;
-	if (table->residency[state] > delta)
-		state = teo_deepest(teo_fitting(table, fitting, delta));
-	return state;
+	return teo_select_by_timer(cpu, drv, dev, latency_req, now, stop_tick);
 }
 
 /**
@@ -384,16 +402,14 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 /* Which states are shallow, and which idle times are short. */
 static void teo_init_shallow(struct teo_cpu *cpu)
 {
-	const struct teo_table *table = &cpu->table;
-	unsigned int i;
+	const struct teo_column *col = cpu->table.column;
+	int i;
 
-	cpu->shallow = 0;
-	for (i = 0; i < table->nr_states; i++) {
-		if (table->residency[i] >= RESIDENCY_THRESHOLD_NS)
+	for (i = 1; i < cpu->table.nr_states; i++)
+		if (col[i].residency >= RESIDENCY_THRESHOLD_NS)
 			break;
-		cpu->shallow |= BIT(i);
-	}
-	cpu->short_ns = min_t(s64, table->residency[i], TICK_NSEC) / 2;
+	cpu->shallow = i - 1;
+	cpu->short_ns = min_t(s64, col[i].residency, TICK_NSEC) / 2;
 }
 
 /**

@@ -9,7 +9,6 @@
 #ifndef _CPUIDLE_TEO_CORE_H
 #define _CPUIDLE_TEO_CORE_H
 
-#include <linux/bitops.h>
 #include <linux/cpuidle.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -31,11 +30,11 @@
  * The tick is stopped if idle times that reach the tick period are not rare,
  * and for a timer before that only if the state pays off nearly always.
  */
-#define TEO_STOP_TICK		(-TEO_ONE * 3 / 10)
+#define TEO_STOP_TICK		(-TEO_ONE * 6 / 10)
 #define TEO_STOP_TICK_SHORT	(TEO_ONE * 4 / 10)
 
 /* A score is the mean over about 1 << TEO_MEMORY events, fewer at first. */
-#define TEO_MEMORY		6
+#define TEO_MEMORY		5
 
 /* The pseudo state after the deepest one whose residency is the tick period. */
 #define TEO_COLUMNS		(CPUIDLE_STATE_MAX + 1)
@@ -46,19 +45,29 @@
 #define TEO_RECIPROCAL_SHIFT	26
 
 /**
+ * struct teo_column - a target residency, prepared for teo_gain()
+ * @residency: target residency of a state, or the tick period
+ * @most: idle time from which on the gain does not grow
+ * @reciprocal: TEO_ONE << TEO_RECIPROCAL_SHIFT over @residency
+ */
+struct teo_column {
+	s64 residency;
+	s64 most;
+	u64 reciprocal;
+};
+
+/**
  * struct teo_table - what the arithmetic needs to know of the idle states
  * @nr_states: number of idle states
- * @nr_bins: bins of idle times; the tick period is the last one's lower end
- *	unless a state's target residency is above it
- * @residency: lower end of each bin: target residencies, then the tick period
- * @reciprocal: TEO_ONE << TEO_RECIPROCAL_SHIFT over @residency
+ * @nr_bins: bins of idle times, which start at the columns' residencies; the
+ *	tick period is the last one's start unless a state's is above it
+ * @column: the states, then the tick period
  * @class: class of each bin, below TEO_CLASSES
  */
 struct teo_table {
-	unsigned int nr_states;
-	unsigned int nr_bins;
-	s64 residency[TEO_COLUMNS];
-	u64 reciprocal[TEO_COLUMNS];
+	int nr_states;
+	int nr_bins;
+	struct teo_column column[TEO_COLUMNS];
 	u8 class[TEO_COLUMNS];
 };
 
@@ -72,11 +81,16 @@ struct teo_row {
 	u16 events;
 };
 
-/* No idle time is far enough from a residency of 0 for that to matter. */
-static inline u64 teo_reciprocal(s64 residency)
+/*
+ * most = TEO_GAIN_MAX of them beyond the residency. One that is 0 is a polling
+ * state's, of which nobody asks the gain, but it must not be divided by.
+ */
+static inline void teo_column_init(struct teo_column *col, s64 residency)
 {
-	return div64_u64((u64)TEO_ONE << TEO_RECIPROCAL_SHIFT,
-			 max_t(s64, residency, 1));
+	col->residency = residency;
+	col->most = 2 * residency + (residency >> 2);
+	col->reciprocal = div64_u64((u64)TEO_ONE << TEO_RECIPROCAL_SHIFT,
+				    max_t(s64, residency, 1));
 }
 
 /**
@@ -87,21 +101,20 @@ static inline u64 teo_reciprocal(s64 residency)
  * @tick: tick period
  */
 static inline void teo_table_init(struct teo_table *table, const s64 *residency,
-				  unsigned int nr_states, s64 tick)
+				  int nr_states, s64 tick)
 {
-	unsigned int i, nr_classes;
+	int i, nr_classes;
 
-	for (i = 0; i <= nr_states; i++) {
-		table->residency[i] = i < nr_states ? residency[i] : tick;
-		table->reciprocal[i] = teo_reciprocal(table->residency[i]);
-	}
+	for (i = 0; i < nr_states; i++)
+		teo_column_init(&table->column[i], residency[i]);
+	teo_column_init(&table->column[nr_states], tick);
 
 	table->nr_states = nr_states;
 	table->nr_bins = nr_states;
 	if (nr_states && residency[nr_states - 1] < tick)
 		table->nr_bins++;
 
-	nr_classes = min_t(unsigned int, table->nr_bins, TEO_CLASSES);
+	nr_classes = min(table->nr_bins, TEO_CLASSES);
 	for (i = 0; i < table->nr_bins; i++)
 		table->class[i] = i * nr_classes / table->nr_bins;
 }
@@ -117,11 +130,11 @@ static inline void teo_row_init(struct teo_row *row)
 }
 
 /* The last bin that starts no later than @idle. */
-static inline unsigned int teo_bin(const struct teo_table *table, s64 idle)
+static inline int teo_bin(const struct teo_table *table, s64 idle)
 {
-	unsigned int bin = table->nr_bins - 1;
+	int bin = table->nr_bins - 1;
 
-	while (bin && table->residency[bin] > idle)
+	while (bin > 0 && table->column[bin].residency > idle)
 		bin--;
 	return bin;
 }
@@ -134,21 +147,11 @@ static inline unsigned int teo_bin(const struct teo_table *table, s64 idle)
  *
  *	gain = (d - T) / T,	cut off at TEO_GAIN_MAX
  */
-static inline s32 teo_gain(s64 idle, s64 residency, u64 reciprocal)
+static inline int teo_gain(const struct teo_column *col, s64 idle)
 {
-	s64 most = 2 * residency + (residency >> 2);
-	s64 over = (idle < most ? idle : most) - residency;
+	s64 over = min(idle, col->most) - col->residency;
 
-	return (over * (s64)reciprocal) >> TEO_RECIPROCAL_SHIFT;
-}
-
-/* score' = score + (gain - score) / 2^shift */
-static inline void teo_score(struct teo_row *row, const struct teo_table *table,
-			     unsigned int col, s64 idle, unsigned int shift)
-{
-	s32 gain = teo_gain(idle, table->residency[col], table->reciprocal[col]);
-
-	row->score[col] += (gain - row->score[col]) >> shift;
+	return (over * (s64)col->reciprocal) >> TEO_RECIPROCAL_SHIFT;
 }
 
 /**
@@ -158,55 +161,73 @@ static inline void teo_score(struct teo_row *row, const struct teo_table *table,
  * @idle: the idle time
  * @bin: bin of the sleep length; what is beyond could not be entered
  *
+ *	score' = score + (gain - score) / 2^shift
+ *
  * The first events weigh more, so that a row soon says something.
  */
 static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
-			     s64 idle, unsigned int bin)
+			     s64 idle, int bin)
 {
-	unsigned int shift = TEO_MEMORY, col;
+	int shift = TEO_MEMORY, i;
 
 	if (row->events < (1 << TEO_MEMORY) - 2)
 		shift = ilog2(++row->events + 1);
 
-	for (col = 1; col <= bin; col++)
-		teo_score(row, table, col, idle, shift);
+	for (i = 1; i <= bin; i++)
+		row->score[i] += (teo_gain(&table->column[i], idle) -
+				  row->score[i]) >> shift;
 }
 
-/* The deepest of the states in the mask @states. */
-static inline unsigned int teo_deepest(unsigned long states)
+static inline bool teo_state_usable(const struct cpuidle_driver *drv,
+				    const struct cpuidle_device *dev,
+				    s64 latency_req, int i)
 {
-	return __fls(states);
-}
-
-/* Those of @states whose target residency fits into @idle. */
-static inline unsigned long teo_fitting(const struct teo_table *table,
-					unsigned long states, s64 idle)
-{
-	unsigned long shallowest = states & -states;
-	unsigned int bin = teo_bin(table, idle);
-
-	return (states & GENMASK(bin, 0)) | shallowest;
+	return !dev->states_usage[i].disable &&
+	       drv->states[i].exit_latency_ns <= latency_req;
 }
 
 /**
- * teo_choose - the state to enter
+ * teo_choose - choose a state
+ * @drv: the driver
+ * @dev: the CPU, which tells what is disabled
+ * @latency_req: latency limit
  * @row: the situation
- * @states: mask of states that may be entered, not empty
+ * @enter: score from which on a state is worth it
+ * @top: index of the deepest state that is not too deep anyway
+ * @deepest: set to what could be entered at most
  *
- * Return: the deepest state that is worth it, else the shallowest.
+ * Return: the deepest usable state that is worth it, else the shallowest; -1
+ * if there is none.
  */
-static inline unsigned int teo_choose(const struct teo_row *row,
-				      unsigned long states)
+static inline int teo_choose(const struct cpuidle_driver *drv,
+			     const struct cpuidle_device *dev, s64 latency_req,
+			     const struct teo_row *row, int enter, int top,
+			     int *deepest)
 {
-	unsigned int state = teo_deepest(states);
+	int state, i;
 
-	while (row->score[state] < TEO_ENTER) {
-		states &= ~BIT(state);
-		if (!states)
+	for (i = top; i >= 0; i--)
+		if (teo_state_usable(drv, dev, latency_req, i))
 			break;
-		state = teo_deepest(states);
+
+	*deepest = i;
+	for (state = i; i >= 0 && row->score[i] < enter; ) {
+		if (--i >= 0 && teo_state_usable(drv, dev, latency_req, i))
+			state = i;
 	}
 	return state;
+}
+
+/* Nothing meets the limits: as near to them as the enabled states allow. */
+static inline int teo_shallowest(const struct cpuidle_driver *drv,
+				 const struct cpuidle_device *dev)
+{
+	int i;
+
+	for (i = 0; i < drv->state_count; i++)
+		if (!dev->states_usage[i].disable)
+			return i;
+	return 0;
 }
 
 /**
@@ -220,10 +241,10 @@ static inline unsigned int teo_choose(const struct teo_row *row,
  */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
-					  unsigned int state, s64 sleep,
-					  s64 delta, s64 tick)
+					  int state, s64 sleep, s64 delta,
+					  s64 tick)
 {
-	bool needed = table->residency[state] > delta;
+	bool needed = table->column[state].residency > delta;
 
 	if (sleep < tick)
 		return needed && row->score[state] >= TEO_STOP_TICK_SHORT;
