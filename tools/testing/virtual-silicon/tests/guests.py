@@ -37,11 +37,22 @@ class Guests:
         m = machine.load(s.machine)
         with self._lock:	# the archive is written once
             archive = initramfs.ensure(self._out / "guest", paths.selftests())
+        out = self._out / name
         return boot.Config(
             machine=m, cpus=s.cpus, kernel=paths.kernel(self._kernels[s.kernel]),
-            qemu=paths.qemu(self._qemu), initramfs=archive, out=self._out / name,
+            qemu=paths.qemu(self._qemu), initramfs=archive, out=out,
             job=s.job(m, s.cpus) if job is None else job, mode=s.mode, append=s.append,
+            faults=self._faults(out, s.faults),
             limits=boot.Limits(boot=120, silence=120, overall=300))
+
+    @staticmethod
+    def _faults(out: Path, lines: str) -> Path | None:
+        if not lines:
+            return None
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / "faults"
+        path.write_text(lines, encoding="ascii")
+        return path
 
     def _boot(self, name: str) -> boot.Result:
         return boot.run(self.config(name))

@@ -19,6 +19,7 @@ class Scenario:
     cpus: int
     job: Callable[[Machine, int], bytes]
     append: str = ""
+    faults: str = ""		# lines of a fault file
 
 
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
@@ -130,6 +131,71 @@ def waitpkg(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Faults by the second of virtual time at which they begin; the guest has
+#: booted within the first.  Each CPU has its own, CPU 0 looks on.
+RUNTIME_FAULTS = """\
+# at 2 s
+1 freeze counter=both at=2s for=100ms
+2 zero counter=both at=2s for=100ms
+3 add counter=both cycles=-100000000 at=2s
+# at 3 s
+1 rate counter=aperf permille=500 at=3s for=100ms
+2 gp msr=0x1b0 at=3s for=100ms
+3 add counter=aperf cycles=3000000000 at=3s
+# at 4 s
+1 wake at=4s every=1ms for=100ms
+2 limit ratio=12 at=4s for=100ms
+3 freeze counter=both at=4s reads=3
+"""
+FAULT_SAMPLES = 18
+
+#: Broken from the start.
+LOST_TURBO = """\
+* msr msr=0x1ad value=0
+* msr msr=0x1ae value=0
+* gp msr=0x611
+* cpuid leaf=6 sub=0 reg=ecx clear=0x8
+"""
+
+#: A hypervisor that advertises APERF and MPERF and fills them with zeros.
+ZERO_COUNTERS = """\
+* msr msr=0xe7 value=0
+* msr msr=0xe8 value=0
+"""
+
+
+def faulty(m: Machine, cpus: int) -> bytes:
+    """Counters of the busy CPUs 1-3 around each second's faults.
+
+    The TSC (register 0x10) is virtual time, so that samples can be told apart
+    by where in a fault's window they fall.
+    """
+    job = Job()
+    registers = "0x10 0xe7 0xe8 0x1b0"
+    job.step("before", "dmesg")
+    for second in (2, 3, 4):
+        begin = int(m.tsc_khz * 1000 * (second - 0.06))
+        look = "; ".join(f"echo cpu {cpu}; vs-msr {cpu} {registers}" for cpu in (1, 2, 3))
+        busy = "2-3" if second == 4 else "1-3"	# CPU 1 is to be woken
+        job.step(f"second-{second}",
+                 f"until [ $(($(vs-msr 0 0x10 | cut -d' ' -f2))) -gt {begin} ]; "
+                 f"do sleep 0.01; done; vs-load -c {busy} -t 0.3 -m {100 + 10 * second} & "
+                 f"for i in $(seq {FAULT_SAMPLES}); do {look}; sleep 0.01; done; wait; true")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def look(m: Machine, cpus: int) -> bytes:
+    """What a broken machine looks like after boot, and that it works."""
+    job = Job()
+    job.step("registers", "vs-msr 1 0xe7 0xe8 0x1ad 0x1ae 0x611 0x1b0; true")
+    job.step("zones", "dump_zones")
+    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
+    job.step("load", "vs-load -c all -t 0.05")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -142,6 +208,12 @@ SCENARIOS: dict[str, Scenario] = {
     "two-packages": Scenario("e5-2670-v3", "base", "deterministic", 16, topology, PASSIVE),
     "waitpkg": Scenario("sapphire-rapids", "base", "deterministic", 2, waitpkg),
     "no-waitpkg": Scenario("e5-2698-v4", "base", "deterministic", 2, waitpkg),
+    "faults": Scenario("sapphire-rapids", "base", "deterministic", 4, faulty, PASSIVE,
+                       RUNTIME_FAULTS),
+    "lost-turbo": Scenario("sapphire-rapids", "base", "deterministic", 2, look, PASSIVE,
+                           LOST_TURBO),
+    "zero-counters": Scenario("sapphire-rapids", "base", "deterministic", 2, look,
+                              PASSIVE, ZERO_COUNTERS),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 for _name, _cpus in WITNESS_MACHINES.items():

@@ -35,6 +35,8 @@ def _boot_arguments(parser: argparse.ArgumentParser) -> None:
                         help="free: counters follow the host's time; deterministic: "
                         "virtual time follows instructions, frequency sets speed")
     parser.add_argument("--append", default="", help="more for the kernel command line")
+    parser.add_argument("--faults", metavar="FILE",
+                        help="what to break, and when (format: see README.md)")
     parser.add_argument("--out", default=str(paths.RUN), help="directory for output")
 
 

@@ -57,6 +57,7 @@ class Config:
     append: str = ""
     trace: bool = True
     qemu_plain: bool = False
+    faults: Path | None = None	# what is to break, and when
     limits: Limits = field(default_factory=Limits)
 
 
@@ -113,6 +114,8 @@ def _model_options(c: Config) -> list[str]:
               f"time={c.mode},report={_escape(str(c.out / 'model.json'))}")
     if c.trace:
         option += f",trace={_escape(str(c.out / 'trace.txt'))}"
+    if c.faults:
+        option += f",faults={_escape(str(c.faults))}"
     return ["-object", option]
 
 
@@ -142,6 +145,8 @@ def machine_options(c: Config) -> list[str]:
 def prepare(c: Config) -> None:
     """Writes what the emulator reads: machine, ACPI table, archives."""
     c.machine.check_cpus(c.cpus)
+    if c.faults and not c.faults.is_file():
+        raise UsageError(f"fault file {c.faults}: not found")
     c.out.mkdir(parents=True, exist_ok=True)
     for name in ("console.log", "results.log", "model.json", "trace.txt"):
         (c.out / name).unlink(missing_ok=True)

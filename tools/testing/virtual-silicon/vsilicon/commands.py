@@ -69,6 +69,7 @@ def _config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
         qemu=paths.qemu(args.qemu),
         initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
         out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
+        faults=Path(args.faults) if args.faults else None,
         # CPUs start one by one, and the host has fewer than the guest.
         limits=boot.Limits(boot=60 + 3 * cpus))
 

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Faults on command: what the guest sees of them, or why they are refused.
+
+The marks of the trace have the true counters whatever the registers show, so
+that a fault is in what the guest reads, and only there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from guests import Guests
+from vsilicon import boot, guestdata, initramfs, machine, trace
+from vsilicon.boot import Result
+from vsilicon.errors import GuestError, UsageError
+
+BASE_KHZ = 2_000_000
+MS = 1_000_000
+
+pytestmark = pytest.mark.boots("faults")
+
+
+@dataclass
+class Sample:
+    """Registers of one CPU, read one after the other; None raised #GP."""
+
+    time_ns: int
+    mperf: int
+    aperf: int
+    bias: int | None
+
+
+@pytest.fixture
+def result(guests: Guests) -> Result:
+    return guests.get("faults")
+
+
+def samples(result: Result, second: int, cpu: int) -> list[Sample]:
+    out = []
+    for block in result.text(f"second-{second}").split("cpu ")[1:]:
+        number, _, registers = block.partition("\n")
+        if int(number) == cpu:
+            seen = guestdata.msr_values(registers)
+            tsc, mperf, aperf, bias = (seen[n] for n in (0x10, 0xE7, 0xE8, 0x1B0))
+            assert tsc is not None and mperf is not None and aperf is not None
+            out.append(Sample(tsc * 1_000_000 // BASE_KHZ, mperf, aperf, bias))
+    return out
+
+
+def during(all_samples: list[Sample], second: int, begin_ms: float = 0,
+           end_ms: float = 100) -> list[Sample]:
+    """Those read between so many ms after the second."""
+    begin = second * 1000 * MS
+    out = [s for s in all_samples
+           if begin + begin_ms * MS < s.time_ns < begin + end_ms * MS - MS]
+    assert len(out) > 1
+    return out
+
+
+def before(all_samples: list[Sample], second: int) -> list[Sample]:
+    return during(all_samples, second, -55, 0)
+
+
+def after(all_samples: list[Sample], second: int) -> list[Sample]:
+    return during(all_samples, second, 101, 200)
+
+
+def khz(seen: list[Sample], counter: str) -> float:
+    """Rate of a counter over some samples, in kHz."""
+    first, last = seen[0], seen[-1]
+    return ((getattr(last, counter) - getattr(first, counter)) * 1e6
+            / (last.time_ns - first.time_ns))
+
+
+def test_frozen_counters_stand_still_and_go_on(result: Result) -> None:
+    seen = samples(result, 2, 1)
+    frozen = during(seen, 2)
+    assert {(s.mperf, s.aperf) for s in frozen} == {(frozen[0].mperf, frozen[0].aperf)}
+    assert frozen[0].mperf > seen[0].mperf
+    assert khz(before(seen, 2), "mperf") == pytest.approx(BASE_KHZ, rel=0.05)
+    assert khz(after(seen, 2), "mperf") == pytest.approx(BASE_KHZ, rel=0.05)
+    # where it stood, and not where it would have been
+    assert after(seen, 2)[0].mperf - frozen[0].mperf < 40 * MS
+
+
+def test_zeroed_counters_are_zero_and_count_from_there(result: Result) -> None:
+    seen = samples(result, 2, 2)
+    assert {(s.mperf, s.aperf) for s in during(seen, 2)} == {(0, 0)}
+    first = after(seen, 2)[0]
+    assert 0 < first.mperf < first.aperf < 150 * MS
+
+
+def test_counters_set_back(result: Result) -> None:
+    seen = samples(result, 2, 3)
+    last, first = before(seen, 2)[-1], during(seen, 2)[0]
+    ran = (first.time_ns - last.time_ns) * BASE_KHZ / 1e6
+    assert first.mperf - last.mperf == pytest.approx(ran - 100_000_000, rel=0.05)
+    assert first.aperf < last.aperf
+    assert khz(during(seen, 2), "mperf") == pytest.approx(BASE_KHZ, rel=0.05)
+
+
+def test_counter_jumps_ahead(result: Result) -> None:
+    seen = samples(result, 3, 3)
+    last, first = before(seen, 3)[-1], during(seen, 3)[0]
+    assert 3_000_000_000 < first.aperf - last.aperf < 3_200_000_000
+    assert 0 < first.mperf - last.mperf < 200_000_000
+
+
+def test_counter_at_half_its_rate(result: Result) -> None:
+    seen = samples(result, 3, 1)
+    whole = khz(before(seen, 3), "aperf")
+    assert khz(during(seen, 3), "aperf") == pytest.approx(whole / 2, rel=0.05)
+    assert khz(during(seen, 3), "mperf") == pytest.approx(BASE_KHZ, rel=0.05)
+    assert khz(after(seen, 3), "aperf") == pytest.approx(whole, rel=0.05)
+
+
+def test_register_faults_for_a_time(result: Result) -> None:
+    seen = samples(result, 3, 2)
+    assert {s.bias for s in before(seen, 3) + after(seen, 3)} == {6}
+    assert {s.bias for s in during(seen, 3)} == {None}
+    assert {s.bias for s in samples(result, 3, 1)} == {6}	# another CPU
+
+
+def test_freeze_for_a_number_of_reads(result: Result) -> None:
+    """Three reads of either counter; the kernel's ticks read them too."""
+    seen = samples(result, 4, 3)
+    assert khz(during(seen, 4, 20, 100), "mperf") == pytest.approx(BASE_KHZ, rel=0.05)
+    lost = (during(seen, 4, 20, 100)[0].time_ns - before(seen, 4)[-1].time_ns) \
+        * BASE_KHZ / 1e6 - (during(seen, 4, 20, 100)[0].mperf - before(seen, 4)[-1].mperf)
+    assert 0 < lost < 20 * MS
+
+
+def test_marks_have_the_true_counters(result: Result) -> None:
+    """Frozen, zeroed or set back for the guest; busy all the time in fact."""
+    assert result.trace
+    window = trace.window(trace.read(result.trace), 120, 121)
+    t = trace.read(result.trace)
+    a, b = t.mark(120), t.mark(121)
+    for cpu in (1, 2, 3):
+        ticks = (b.time_ns - a.time_ns) * BASE_KHZ / 1e6 * window.cpus[cpu].busy
+        assert window.cpus[cpu].busy > 0.9
+        assert b.cpus[cpu].mperf - a.cpus[cpu].mperf == pytest.approx(ticks, rel=0.001)
+
+
+def test_spurious_wakes(result: Result) -> None:
+    assert result.trace
+    t = trace.read(result.trace)
+    woken = [ns for ns, reason, _ in t.wakes[1]
+             if reason == "other" and ns >= 4000 * MS]
+    assert 80 <= len(woken) <= 100
+    assert max(woken) <= 4101 * MS
+
+
+def test_thermal_limit_lowers_the_clock(result: Result) -> None:
+    assert result.trace
+    clock = [(ns, khz) for ns, khz in trace.read(result.trace).khz[2]
+             if 3900 * MS < ns < 4200 * MS]
+    slow = [(ns, khz) for ns, khz in clock if khz == 1_200_000]
+    assert len(slow) == 1 and 4000 * MS <= slow[0][0] < 4001 * MS
+    back = next((ns, khz) for ns, khz in clock if ns > slow[0][0])
+    assert 4100 * MS <= back[0] < 4101 * MS and back[1] >= 3_400_000
+
+
+def test_base_kernel_gives_invariance_up(result: Result) -> None:
+    """It does when a tick finds MPERF where the last one did."""
+    assert guestdata.invariance_ratio(result.text("before")) == 1740
+    assert guestdata.warnings(result.text("before")) == []
+    assert any("invariance went wobbly" in line
+               for line in guestdata.warnings(result.text("dmesg")))
+
+
+@pytest.mark.boots("lost-turbo")
+def test_lost_turbo_table(guests: Guests) -> None:
+    """The registers read zero, and the base kernel has no invariance."""
+    result = guests.get("lost-turbo")
+    seen = guestdata.msr_values(result.text("registers"))
+    assert seen[0x1AD] == seen[0x1AE] == 0
+    assert guestdata.invariance_ratio(result.text("dmesg")) is None
+
+
+@pytest.mark.boots("lost-turbo")
+def test_register_faults_from_the_start(guests: Guests) -> None:
+    """Without the energy counter the kernel makes no zone."""
+    result = guests.get("lost-turbo")
+    assert guestdata.msr_values(result.text("registers"))[0x611] is None
+    assert result.text("zones") == ""
+
+
+@pytest.mark.boots("lost-turbo")
+def test_missing_cpuid_bit(guests: Guests) -> None:
+    """6.ECX[3], the energy performance bias; its neighbour is still there."""
+    flags = guests.get("lost-turbo").text("cpuinfo").split()
+    assert "epb" not in flags and "aperfmperf" in flags
+
+
+@pytest.mark.boots("zero-counters")
+def test_counters_that_are_only_advertised(guests: Guests) -> None:
+    result = guests.get("zero-counters")
+    seen = guestdata.msr_values(result.text("registers"))
+    assert seen[0xE7] == seen[0xE8] == 0
+    assert "aperfmperf" in result.text("cpuinfo").split()
+    assert any("wobbly" in line for line in guestdata.warnings(result.text("dmesg")))
+    assert len(guestdata.work(result.text("load"))) == 2
+
+
+#: a line, and what must be said of it
+BAD = [
+    ("1", "needs CPU KIND"), ("1 melt", "unknown kind 'melt'; there are: freeze"),
+    ("x freeze counter=both", "'x' is no CPU"),
+    ("999 freeze counter=both", "a number below 256"),
+    ("1 freeze", "needs counter=aperf|mperf|both"),
+    ("1 freeze counter=tsc", "'counter=tsc' is not understood"),
+    ("1 freeze counter=both at=2", "'at=2' is not understood"),
+    ("1 freeze counter=both for=0ms", "'for=0ms' is not understood"),
+    ("1 add counter=both", "needs cycles=N"), ("* gp", "needs msr=N"),
+    ("* gp msr=0x10q", "'msr=0x10q' is not understood"),
+    ("* cpuid leaf=6 sub=0 reg=ecx", "needs clear=MASK"),
+    ("* limit", "needs ratio=N"), ("1 wake every=10ns", "'every=10ns' is not"),
+]
+
+
+@pytest.mark.parametrize("line,reason", BAD, ids=[line for line, _ in BAD])
+def test_bad_line_is_named(guests: Guests, tmp_path: Path, line: str,
+                           reason: str) -> None:
+    c = guests.config("lost-turbo", initramfs.job({}))
+    c.out, c.faults = tmp_path / "out", tmp_path / "faults"
+    c.faults.write_text(f"# a comment\n\n1 freeze counter=both\n{line}\n")
+    with pytest.raises(GuestError) as error:
+        boot.run(c)
+    assert f"{c.faults}:4: fault '{line}': " in str(error.value)
+    assert reason in str(error.value)
+
+
+def test_missing_fault_file(tmp_path: Path) -> None:
+    c = boot.Config(machine.load("sapphire-rapids"), 1, tmp_path, tmp_path, tmp_path,
+                    tmp_path / "out", faults=tmp_path / "none")
+    with pytest.raises(UsageError, match="not found"):
+        boot.prepare(c)
