@@ -196,6 +196,55 @@ def look(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Marks by energy preference; work per period is fixed, so that a slower clock
+#: means a busier CPU.
+PREFERENCE_MARKS = {0: 20, 128: 22, 255: 24}
+PREFERENCE = "$CPU/cpu[0-9]*/cpufreq/energy_performance_preference"
+HWP_REGISTERS = "0x770 0x771 0x773 0x774 0x777 0x198"
+
+
+def hwp_active(m: Machine, cpus: int) -> bytes:
+    """intel_pstate leaves the clock to the hardware."""
+    job = Job()
+    job.step("registers", f"vs-msr 1 {HWP_REGISTERS} 0x772")
+    job.step("constant", "vs-msr 1 0x771=0; true")
+    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("governor", f"put powersave {_FREQ}/scaling_governor")
+    for preference, mark in PREFERENCE_MARKS.items():
+        job.step(f"preference-{preference}",
+                 f"put {preference} {PREFERENCE}; vs-msr 1 0x774; "
+                 f"vs-load -c 1 -t 0.1 -w 2 -p 5000; "
+                 f"vs-load -c 1 -t 0.25 -w 2 -p 5000 -m {mark}")
+    job.step("full", "vs-load -c 1 -t 0.05; vs-load -c 1 -t 0.1 -m 30")
+    job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; vs-load -c 1 -t 0.1 -m 32")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Limit of the package's power: above the cores at rest, below all at turbo.
+POWER_LIMIT_W = 125
+_LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
+
+
+def hwp_passive(m: Machine, cpus: int) -> bytes:
+    """The kernel's governor decides, through the same registers; then limits."""
+    job = Job()
+    job.step("registers", f"vs-msr 1 {HWP_REGISTERS}; true")
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 40")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 42")
+    job.step("asleep", _load("-c none -t 0.5", 44))
+    job.step("cool", "vs-msr 0 0x1b1")
+    job.step("limit", f"put {POWER_LIMIT_W}000000 {_LIMIT_FILE}; cat {_LIMIT_FILE}; "
+             "vs-load -c all -t 0.15; vs-load -c all -t 0.25 -m 46")
+    job.step("warm", "vs-msr 0 0x1b1")
+    job.step("lifted", f"put 350000000 {_LIMIT_FILE}; vs-load -c all -t 0.1; "
+             "vs-load -c all -t 0.05 -m 48")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -214,6 +263,10 @@ SCENARIOS: dict[str, Scenario] = {
                            LOST_TURBO),
     "zero-counters": Scenario("sapphire-rapids", "base", "deterministic", 2, look,
                               PASSIVE, ZERO_COUNTERS),
+    "hwp-active": Scenario("sapphire-rapids-hwp", "base", "deterministic", 2, hwp_active,
+                           "intel_pstate=active"),
+    "hwp-passive": Scenario("sapphire-rapids-hwp", "base", "deterministic", 4,
+                            hwp_passive, PASSIVE),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 for _name, _cpus in WITNESS_MACHINES.items():

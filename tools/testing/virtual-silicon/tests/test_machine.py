@@ -92,6 +92,49 @@ BAD = [
 ]
 
 
+#: tables that a machine may have besides: text, and part of the reason
+BAD_TABLES = [
+    ("[hwp]\npresent = true\nefficient_ratio = 7\n", "7 is not within min_ratio"),
+    ("[hwp]\npresent = true\n", "0 is not within min_ratio"),
+    ("[hwp]\npresent = 1\n", "true or false"),
+    ("[limits]\nthermal_resistance = 0.2\n", "needs thermal_tau_s"),
+    ("[limits]\npower_tau_s = -1\n", "allowed is 0 to 1000"),
+    ("[[package]]\nname = \"PC6\"\ncore_state = \"C7\"\nuncore_w = 1\n"
+     "residency_msr = 0x3f9\n", "no idle state 'C7'; there are: C1, C6"),
+    ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_w = 11\n"
+     "residency_msr = 0x3f9\n", "11 W is more than 10.0 W"),
+    ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_w = 1\n"
+     "residency_msr = 0x3f9\n[[package]]\nname = \"PC2\"\ncore_state = \"C1\"\n"
+     "uncore_w = 1\nresidency_msr = 0x60d\n", "must not be less deep"),
+    ("[package]\nname = \"PC6\"\n", "write [[package]]"),
+]
+
+
+@pytest.mark.parametrize("text,reason", BAD_TABLES, ids=[text for text, _ in BAD_TABLES])
+def test_bad_table_names_line_and_reason(text: str, reason: str) -> None:
+    with pytest.raises(MachineError) as error:
+        parse(GOOD.replace("uncore_w = 10\n", "uncore_w = 10.0\n") + text)
+    assert reason in str(error.value)
+    first = len(GOOD.splitlines()) + 1
+    assert error.value.line in range(first, first + len(text.splitlines()))
+
+
+def test_machine_like_another() -> None:
+    """Keys of its own in place of the other's; the rest is the other's."""
+    other = machine.load("sapphire-rapids")
+    m = parse("[machine]\nlike = \"sapphire-rapids\"\n[power]\nuncore_w = 90\n")
+    assert (m.model, m.turbo, m.idle) == (other.model, other.turbo, other.idle)
+    assert m.power == other.power | {"uncore_w": 90}
+
+
+@pytest.mark.parametrize("like,reason", [
+    ("pentium", "like names no machine"), ("sapphire-rapids-hwp", "itself like")])
+def test_machine_like_a_wrong_one(like: str, reason: str) -> None:
+    with pytest.raises(MachineError, match=reason) as error:
+        parse(f"[machine]\nlike = \"{like}\"\n")
+    assert error.value.line == 2
+
+
 def test_good_file_is_accepted() -> None:
     m = parse(GOOD)
     assert (m.min_ratio, m.base_ratio, m.max_ratio) == (8, 20, 30)

@@ -19,6 +19,7 @@ TURBO_RATIO_LIMIT = 0x1AD
 TURBO_RATIO_LIMIT1 = 0x1AE
 TURBO_RATIO_LIMIT2 = 0x1AF
 RAPL_POWER_UNIT = 0x606
+PKG_POWER_LIMIT = 0x610
 PKG_ENERGY_STATUS = 0x611
 DRAM_ENERGY_STATUS = 0x619
 PP0_ENERGY_STATUS = 0x639
@@ -99,12 +100,13 @@ def rapl_time_window(seconds: float) -> int:
 
 
 def power_limit(m: Machine) -> int:
-    """0x610: limit 1 at TDP over 1 s, limit 2 at 1.2 TDP; locked.
+    """0x610: limit 1 at TDP over 1 s, limit 2 at 1.2 TDP.
 
-    Locked, because the model does not enforce them: a write that is accepted
-    and ignored would mislead.
+    Locked where the model does not enforce them: a write that is accepted and
+    ignored would mislead.
     """
-    enable, clamp, lock = 1 << 15, 1 << 16, 1 << 63
+    enable, clamp = 1 << 15, 1 << 16
+    lock = 0 if m.limits["power_tau_s"] else 1 << 63
     limit1 = (rapl_power(m.power["tdp_w"]) | enable | clamp
               | rapl_time_window(1.0) << 17)
     limit2 = (rapl_power(m.power["tdp_w"] * 1.2) | enable | clamp
@@ -132,12 +134,13 @@ def msrs(m: Machine) -> dict[int, int]:
         0x601: 0,					# VR_CURRENT_CONFIG
         RAPL_POWER_UNIT: rapl_unit(m),
         0x60A: 0, 0x60B: 0, 0x60C: 0,			# PKGC3/6/7_IRTL
-        0x610: power_limit(m),
         0x613: 0,					# PKG_PERF_STATUS: never throttled
         0x614: rapl_power(m.power["tdp_w"]),		# PKG_POWER_INFO
         0x64F: 0, 0x690: 0, 0x6B1: 0,			# PERF_LIMIT_REASONS
     }
     out.update(TURBO_ENCODERS[m.turbo.layout](m.turbo))
+    if not m.limits["power_tau_s"]:
+        out[PKG_POWER_LIMIT] = power_limit(m)
     out.update(config_tdp(m))
     out.update(package_residency(m))
     out.update(rapl_domains(m))
@@ -153,8 +156,8 @@ def config_tdp(m: Machine) -> dict[int, int]:
 
 
 def package_residency(m: Machine) -> dict[int, int]:
-    """Package C2, C3, C6, C7 counters: zero, packages never sleep here."""
-    own = {state.residency_msr for state in m.idle}
+    """Package C2, C3, C6, C7 counters: zero unless the model counts them."""
+    own = {state.residency_msr for state in (*m.idle, *m.package)}
     return {msr: 0 for msr in (0x60D, 0x3F8, 0x3F9, 0x3FA) if msr not in own}
 
 
@@ -183,13 +186,17 @@ def client(m: Machine) -> dict[int, int]:
 def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
     """Registers that store what is written: (initial value, writable bits)."""
     c1e_promotion = 1 << 1
-    return {
+    out = {
         0x1A4: (0, 0xF),				# MISC_FEATURE_CONTROL
         0x1B0: (6, 0xF),				# ENERGY_PERF_BIAS: normal
         # POWER_CTL: PROCHOT, C1E promotion, energy-efficient turbo,
         # race to halt, C-state prewake
         0x1FC: (c1e_promotion, 1 | c1e_promotion | 1 << 19 | 1 << 20 | 1 << 30),
     }
+    if m.limits["power_tau_s"]:
+        # both limits, their enable, clamp and time fields
+        out[PKG_POWER_LIMIT] = (power_limit(m), 0x00FF_FFFF_00FF_FFFF)
+    return out
 
 
 Leaf = tuple[int, int, int, int]
@@ -217,8 +224,10 @@ def leaf_5(m: Machine) -> Leaf:
 
 
 def leaf_6(m: Machine) -> Leaf:
-    """EAX: turbo (1), always-running APIC timer (2); ECX: APERF/MPERF, EPB (3)."""
-    return 1 << 1 | 1 << 2, 0, 1 << 0 | 1 << 3, 0
+    """EAX: turbo (1), always-running APIC timer (2), HWP (7) and its energy
+    preference (10); ECX: APERF/MPERF, EPB (3)."""
+    hwp = 1 << 7 | 1 << 10 if m.hwp["present"] else 0
+    return 1 << 1 | 1 << 2 | hwp, 0, 1 << 0 | 1 << 3, 0
 
 
 def leaf_15(m: Machine) -> Leaf:

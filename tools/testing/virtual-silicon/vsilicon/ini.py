@@ -56,6 +56,16 @@ def _power_section(m: Machine) -> dict[str, object]:
     }
 
 
+def _limits_section(m: Machine) -> dict[str, object]:
+    return {
+        "power_tau_ns": round(m.limits["power_tau_s"] * 1e9),
+        "rth_mk_per_w": round(m.limits["thermal_resistance"] * 1000),
+        "thermal_tau_ns": round(m.limits["thermal_tau_s"] * 1e9),
+        "ambient_mc": round(m.limits["ambient_c"] * 1000),
+        "tjmax_mc": m.features["tj_max"] * 1000,
+    }
+
+
 def sections(m: Machine) -> dict[str, dict[str, object]]:
     out: dict[str, dict[str, object]] = {
         "clock": {"tsc_khz": m.tsc_khz, "bus_khz": m.bus_khz,
@@ -81,7 +91,17 @@ def sections(m: Machine) -> dict[str, dict[str, object]]:
         "c02_power_uw": _mw_to_uw(m.umwait["c02_power_mw"]),
     }
     out["power"] = _power_section(m)
-    out["control"] = {"transition_ns": _us_to_ns(m.transition_us)}
+    out["package"] = {"states": _join(state.name for state in m.package)}
+    for level in m.package:
+        out[f"package.{level.name}"] = {
+            "core_state": level.core_state,
+            "uncore_uw": round(level.uncore_w * 1e6),
+            "residency_msr": hex(level.residency_msr),
+        }
+    out["control"] = {"transition_ns": _us_to_ns(m.transition_us),
+                      "hwp": int(m.hwp["present"]),
+                      "efficient_ratio": m.hwp["efficient_ratio"]}
+    out["limits"] = _limits_section(m)
     out["time"] = dict(m.time)
     return out
 

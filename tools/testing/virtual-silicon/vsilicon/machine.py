@@ -33,6 +33,16 @@ class IdleState:
 
 
 @dataclass(frozen=True)
+class PackageState:
+    """What the package does once every core rests in `core_state` or deeper."""
+
+    name: str
+    core_state: str
+    uncore_w: float
+    residency_msr: int
+
+
+@dataclass(frozen=True)
 class Turbo:
     """Highest ratio by the number of active cores: steps, the last covers the rest."""
 
@@ -69,8 +79,11 @@ class Machine:
     turbo: Turbo
     features: dict[str, Any]
     idle: tuple[IdleState, ...]
+    package: tuple[PackageState, ...]
+    hwp: dict[str, Any]
     umwait: dict[str, Any]
     power: dict[str, Any]
+    limits: dict[str, Any]
     time: dict[str, Any]
 
     @property
@@ -151,15 +164,14 @@ def load(name: str) -> Machine:
 
 def parse(text: str, path: Path) -> Machine:
     """Machine from the text of a file; MachineError names file and line."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(error, text, path) from error
     checker = Checker(path, text)
-    values = checker.check(data)
+    values = checker.check(_with_model(_tables(text, path), checker))
+    del values["machine"]["like"]
     _check_turbo(checker, values)
     _check_idle(checker, values)
+    _check_package(checker, values)
     _check_power(checker, values)
+    _check_control(checker, values)
     turbo = values["turbo"]
     return Machine(
         name=path.stem, path=path,
@@ -168,7 +180,40 @@ def parse(text: str, path: Path) -> Machine:
         features=values["features"],
         idle=tuple(IdleState(**{**state, "hints": tuple(state["hints"])})
                    for state in values["idle"]),
-        umwait=values["umwait"], power=values["power"], time=values["time"])
+        package=tuple(PackageState(**state) for state in values["package"]),
+        hwp=values["hwp"], umwait=values["umwait"], power=values["power"],
+        limits=values["limits"], time=values["time"])
+
+
+def _tables(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(error, text, path) from error
+
+
+def _with_model(data: dict[str, Any], checker: Checker) -> dict[str, Any]:
+    """`like` names the machine that this one differs from by its own keys.
+
+    Arrays of tables are replaced as a whole.
+    """
+    own = data.get("machine")
+    if not isinstance(own, dict) or "like" not in own:
+        return data
+    like = own["like"]
+    if like not in names():
+        raise checker.fail(f"like names no machine; there are: {', '.join(names())}",
+                           "machine", "like")
+    path = MACHINES / f"{like}.toml"
+    model = _tables(path.read_text(encoding="utf-8"), path)
+    if "like" in model["machine"]:
+        raise checker.fail(f"{like} is itself like another machine",
+                           "machine", "like")
+    for name, table in data.items():
+        if isinstance(table, dict) and isinstance(model.get(name), dict):
+            table = model[name] | table
+        model[name] = table
+    return model
 
 
 def _syntax_error(error: Exception, text: str, path: Path) -> MachineError:
@@ -232,6 +277,37 @@ def _check_idle(checker: Checker, values: dict[str, Any]) -> None:
         if not re.fullmatch(r"C[0-9A-Za-z]+", name) or name in state_names[:index]:
             raise checker.fail(f"state name {name!r} must be C and letters or "
                                "digits, and unique", "idle", "name", index)
+
+
+def _check_package(checker: Checker, values: dict[str, Any]) -> None:
+    """Deeper package states need deeper core states and draw less."""
+    order = [state["name"] for state in values["idle"]]
+    depth, watts = -1, values["power"]["uncore_w"]
+    for index, state in enumerate(values["package"]):
+        name, core = state["name"], state["core_state"]
+        if core not in order:
+            raise checker.fail(f"{name}: no idle state {core!r}; there are: "
+                               + ", ".join(order), "package", "core_state", index)
+        if order.index(core) < depth:
+            raise checker.fail(f"{name}: core_state must not be less deep than the "
+                               "one before", "package", "core_state", index)
+        if state["uncore_w"] > watts:
+            raise checker.fail(f"{name}: {state['uncore_w']} W is more than {watts} W "
+                               "without it", "package", "uncore_w", index)
+        depth, watts = order.index(core), state["uncore_w"]
+    if len(values["package"]) > 3:
+        raise checker.fail("more than 3 package states", "package", "", 3)
+
+
+def _check_control(checker: Checker, values: dict[str, Any]) -> None:
+    hwp, freq, limits = values["hwp"], values["frequency"], values["limits"]
+    efficient = hwp["efficient_ratio"]
+    if hwp["present"] and not freq["min_ratio"] <= efficient <= freq["base_ratio"]:
+        raise checker.fail(f"efficient_ratio {efficient} is not within min_ratio and "
+                           "base_ratio", "hwp", "efficient_ratio")
+    if limits["thermal_resistance"] and not limits["thermal_tau_s"]:
+        raise checker.fail("thermal_resistance needs thermal_tau_s above zero",
+                           "limits", "thermal_resistance")
 
 
 def _check_power(checker: Checker, values: dict[str, Any]) -> None:

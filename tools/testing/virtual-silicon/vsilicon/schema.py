@@ -29,6 +29,7 @@ class Key:
 #: Tables and keys.  "[[idle]]" is an array of tables, at least one.
 SCHEMA: dict[str, dict[str, Key]] = {
     "machine": {
+        "like": Key("string", ""),
         "title": Key("string"),
         "vendor": Key("string", "GenuineIntel", choices=("GenuineIntel",)),
         "family": Key("int", 6, 6, 6),
@@ -43,6 +44,10 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "min_ratio": Key("int", low=1, high=255),
         "base_ratio": Key("int", low=1, high=255),
         "transition_us": Key("number", 0.0, 0, 10_000),
+    },
+    "hwp": {
+        "present": Key("bool", False),
+        "efficient_ratio": Key("int", 0, 0, 255),
     },
     "turbo": {
         "layout": Key("string", choices=("bytes", "groups")),
@@ -66,6 +71,12 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "power_mw": Key("number", low=0),
         "active": Key("bool", False),
     },
+    "package": {
+        "name": Key("string"),
+        "core_state": Key("string"),
+        "uncore_w": Key("number", low=0),
+        "residency_msr": Key("int", low=1, high=0xFFFFFFFF),
+    },
     "umwait": {
         "c01_exit_ns": Key("int", 0, 0),
         "c02_exit_ns": Key("int", 0, 0),
@@ -85,6 +96,12 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "dram_unit_nj": Key("int", 0, 0),
         "rapl": Key("strings", choices=("package", "cores", "dram")),
     },
+    "limits": {
+        "power_tau_s": Key("number", 0.0, 0, 1000),
+        "thermal_resistance": Key("number", 0.0, 0, 100),	# K/W
+        "thermal_tau_s": Key("number", 0.0, 0, 1000),
+        "ambient_c": Key("number", 25.0, 0, 100),
+    },
     "time": {
         "cycles_per_1000_insns": Key("int", 8000, 100, 100_000),
         "quantum_ns": Key("int", 10_000, 1_000, 1_000_000),
@@ -93,8 +110,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
     },
 }
 
-OPTIONAL_TABLES = {"umwait", "time", "features"}
-ARRAY_TABLES = {"idle"}
+OPTIONAL_TABLES = {"umwait", "time", "features", "hwp", "package", "limits"}
+ARRAY_TABLES = {"idle", "package"}
 
 _TYPE_NAMES = {
     "int": "an integer", "number": "a number", "bool": "true or false",
@@ -155,7 +172,9 @@ class Checker:
         if name not in data and name not in OPTIONAL_TABLES:
             raise self.fail(f"table [{name}] is missing")
         if name in ARRAY_TABLES:
-            entries = data[name]
+            entries = data.get(name)
+            if entries is None:
+                return []
             if not isinstance(entries, list) or not entries:
                 raise self.fail(f"write [[{name}]], once per entry", name)
             return [self._keys(name, entry, i) for i, entry in enumerate(entries)]

@@ -7,6 +7,7 @@
  * integer operations: no memory, so that work per second is proportional to
  * the clock.  With a duty cycle below 100 % each period is part work, part
  * sleep; the share is of time, so the CPU idles for the rest at any frequency.
+ * With units per period the share is of work: a slower clock leaves less idle.
  *
  * Output, one line per CPU: cpu units seconds units/s
  * With a mark also, per powercap zone: energy ZONE microjoules
@@ -43,6 +44,7 @@ static struct {
 	int64_t duration_ns;
 	int64_t period_ns;
 	uint64_t fixed_units;
+	uint64_t period_units;
 	int duty;
 	long mark;
 } options = { .duration_ns = NSEC, .period_ns = 10000000, .duty = 100, .mark = -1 };
@@ -94,6 +96,18 @@ static void work_by_duty(struct worker *w)
 	}
 }
 
+/* A period that does not suffice for its work runs into the next. */
+static void work_by_period(struct worker *w)
+{
+	for (int64_t t = w->begin_ns; t < deadline_ns; t += options.period_ns) {
+		for (uint64_t i = 0; i < options.period_units; i++) {
+			one_unit();
+			w->units++;
+		}
+		sleep_until(t + options.period_ns);
+	}
+}
+
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
@@ -111,6 +125,8 @@ static void *worker_main(void *arg)
 			one_unit();
 			w->units++;
 		}
+	else if (options.period_units)
+		work_by_period(w);
 	else if (options.duty < 100)
 		work_by_duty(w);
 	else
@@ -221,7 +237,8 @@ static int parse_cpus(const char *text, int *cpus)
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: vs-load [-c CPUS] [-t SECONDS | -u UNITS] [-d DUTY%%] [-p PERIOD_US] [-m MARK]\n"
+		"usage: vs-load [-c CPUS] [-t SECONDS | -u UNITS] [-d DUTY%% | -w UNITS]\n"
+		"               [-p PERIOD_US] [-m MARK]\n"
 		"  CPUS: a list like 0-3,6, 'all' (default) or 'none'\n"
 		"  MARK: number for the model's trace at the begin; MARK+1 at the end\n");
 	exit(2);
@@ -253,12 +270,13 @@ int main(int argc, char **argv)
 	static struct worker workers[MAX_CPUS];
 	int cpus[MAX_CPUS], count = parse_cpus("all", cpus), opt;
 
-	while ((opt = getopt(argc, argv, "c:t:u:d:p:m:")) != -1) {
+	while ((opt = getopt(argc, argv, "c:t:u:d:w:p:m:")) != -1) {
 		switch (opt) {
 		case 'c': count = parse_cpus(optarg, cpus); break;
 		case 't': options.duration_ns = atof(optarg) * NSEC; break;
 		case 'u': options.fixed_units = strtoull(optarg, NULL, 0); break;
 		case 'd': options.duty = atoi(optarg); break;
+		case 'w': options.period_units = strtoull(optarg, NULL, 0); break;
 		case 'p': options.period_ns = atoll(optarg) * 1000; break;
 		case 'm': options.mark = strtol(optarg, NULL, 0); break;
 		default: usage();

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""P-states chosen by hardware, power and thermal limits, package idle states."""
+
+from __future__ import annotations
+
+import pytest
+
+from guests import Guests
+from scenarios import POWER_LIMIT_W, PREFERENCE_MARKS
+from vsilicon import encode, guestdata, machine, trace, turbostat
+from vsilicon.boot import Result
+
+MACHINE = "sapphire-rapids-hwp"
+PC6_W, PC0_W = 40, 95		# uncore power asleep and awake, from the machine file
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(name))
+                        for name in ("hwp-active", "hwp-passive")])
+def either(request: pytest.FixtureRequest, guests: Guests) -> Result:
+    return guests.get(request.param)
+
+
+@pytest.fixture
+def active(guests: Guests) -> Result:
+    return guests.get("hwp-active")
+
+
+@pytest.fixture
+def passive(guests: Guests) -> Result:
+    return guests.get("hwp-passive")
+
+
+def window(result: Result, mark: int) -> trace.Window:
+    assert result.trace
+    return trace.window(trace.read(result.trace), mark, mark + 1)
+
+
+def cpufreq(result: Result, key: str) -> str:
+    return guestdata.pairs(result.text("cpufreq"))[
+        f"/sys/devices/system/cpu/cpu1/cpufreq/{key}"]
+
+
+def test_every_step_ran(either: Result) -> None:
+    assert either.status == 0
+    assert guestdata.warnings(either.text("dmesg")) == []
+
+
+def test_capabilities_and_enable(either: Result) -> None:
+    """SDM vol. 3, 15.4.3: highest 7:0, guaranteed 15:8, efficient 23:16, lowest 31:24."""
+    seen = guestdata.msr_values(either.text("registers"))
+    assert seen[0x770] == 1
+    assert seen[0x771] == 38 | 20 << 8 | 8 << 16 | 8 << 24
+
+
+def test_feature_bits() -> None:
+    """SDM vol. 2, CPUID 6.EAX: HWP 7, its energy preference 10."""
+    with_hwp = encode.leaf_6(machine.load(MACHINE))[0]
+    without = encode.leaf_6(machine.load("sapphire-rapids"))[0]
+    assert with_hwp ^ without == 1 << 7 | 1 << 10
+
+
+@pytest.mark.boots("hwp-active")
+def test_driver_uses_what_the_hardware_offers(active: Result) -> None:
+    assert cpufreq(active, "scaling_driver") == "intel_pstate"
+    assert "balance_performance" in \
+        cpufreq(active, "energy_performance_available_preferences")
+    assert {"hwp", "hwp_epp"} <= set(active.text("cpuinfo").split())
+
+
+@pytest.mark.boots("hwp-active")
+def test_capabilities_cannot_be_written(active: Result) -> None:
+    assert active.text("constant") == "0x771 fault"
+
+
+@pytest.mark.boots("hwp-active")
+@pytest.mark.parametrize("preference", PREFERENCE_MARKS)
+def test_preference_reaches_the_register(active: Result, preference: int) -> None:
+    """Bits 31:24; desired performance, 23:16, is 0: the hardware chooses."""
+    seen = guestdata.msr_values(active.text(f"preference-{preference}"))[0x774]
+    assert seen is not None and seen >> 16 & 0xFFFF == preference << 8
+
+
+@pytest.mark.boots("hwp-active")
+def test_saving_energy_lowers_the_clock_under_the_same_work(active: Result) -> None:
+    seen = [window(active, mark).cpus[1] for mark in PREFERENCE_MARKS.values()]
+    clocks = [cpu.mhz for cpu in seen]
+    assert clocks[0] > 1.2 * clocks[1] and clocks[1] > 1.15 * clocks[2]
+    assert [cpu.busy for cpu in seen] == sorted(cpu.busy for cpu in seen)
+    units = [guestdata.work(active.text(f"preference-{p}"))[1].units
+             for p in PREFERENCE_MARKS]
+    assert len(set(units)) == 1		# all of it was done at each
+
+
+@pytest.mark.boots("hwp-active")
+def test_rule_of_the_hardware(active: Result) -> None:
+    """As stated: busy for 50 % of the time at preference 0, 95 % at 255."""
+    share = {p: window(active, mark).cpus[1].busy for p, mark in PREFERENCE_MARKS.items()}
+    assert share[0] == pytest.approx(0.50, abs=0.1)
+    assert share[128] == pytest.approx(0.73, abs=0.1)
+    assert share[255] == pytest.approx(0.95, abs=0.1)
+
+
+@pytest.mark.boots("hwp-active")
+def test_no_turbo_limits_the_hardware_too(active: Result) -> None:
+    assert window(active, 30).cpus[1].mhz > 3000
+    assert 1600 < window(active, 32).cpus[1].mhz <= 2000.1
+
+
+@pytest.mark.boots("hwp-passive")
+def test_governors_set_the_clock(passive: Result) -> None:
+    assert cpufreq(passive, "scaling_driver") == "intel_cpufreq"
+    assert window(passive, 40).cpus[1].mhz == pytest.approx(800, rel=0.01)
+    assert window(passive, 42).cpus[1].mhz == pytest.approx(3800, rel=0.01)
+
+
+@pytest.mark.boots("hwp-passive")
+def test_package_state_is_what_turbostat_reads_and_energy_shows(passive: Result) -> None:
+    """Energy beyond the cores' tells how long the package slept."""
+    seen, table = window(passive, 44), turbostat.table(passive.text("asleep"))
+    awake = ((seen.package_j - seen.cores_j) / seen.seconds - PC6_W) / (PC0_W - PC6_W)
+    asleep_s = (1 - awake) * seen.seconds
+    assert asleep_s > 0.95 * seen.seconds
+    # turbostat's window is some ms longer, and no CPU sleeps in all of them
+    around = table.seconds - seen.seconds
+    read_s = table.summary["Pkg%pc6"] / 100 * table.seconds
+    assert -0.001 <= read_s - asleep_s <= around + 0.001
+    assert table.summary["Pkg%pc2"] == 0
+
+
+@pytest.mark.boots("hwp-passive")
+def test_power_settles_at_the_limit(passive: Result) -> None:
+    limited, free = window(passive, 46), window(passive, 48)
+    assert passive.text("limit").splitlines()[0] == f"{POWER_LIMIT_W}000000"
+    assert free.package_j / free.seconds > 1.1 * POWER_LIMIT_W
+    assert limited.package_j / limited.seconds == pytest.approx(POWER_LIMIT_W, rel=0.05)
+    for cpu in limited.cpus.values():
+        assert cpu.busy > 0.95 and 2000 < cpu.mhz < 3300
+
+
+@pytest.mark.boots("hwp-passive")
+def test_clock_returns_when_the_limit_is_lifted(passive: Result) -> None:
+    for cpu in window(passive, 48).cpus.values():
+        assert cpu.mhz == pytest.approx(3800, rel=0.01)
+
+
+@pytest.mark.boots("hwp-passive")
+def test_temperature_rises_under_load(passive: Result) -> None:
+    """SDM vol. 3, 15.8.5: degrees below the limit in bits 22:16."""
+    below = {}
+    for step in ("cool", "warm"):
+        value = guestdata.msr_values(passive.text(step))[0x1B1]
+        assert value is not None and value & 1 << 31
+        below[step] = value >> 16 & 0x7F
+    assert 40 < below["warm"] < below["cool"] <= 98 - 35
