@@ -308,7 +308,7 @@ void arch_scale_freq_tick(void)
 	rdmsrl(MSR_IA32_MPERF, mperf);
 
 	c = this_cpu_ptr(&freq_counters);
-	sample = freq_sample(aperf - c->aperf, mperf - c->mperf);
+	sample = freq_sample_from(aperf - c->aperf, mperf - c->mperf);
 	c->aperf = aperf;
 	c->mperf = mperf;
 

@@ -105,8 +105,8 @@ u32 freq_max_ratio(unsigned int turbo, unsigned int base);
  * %FREQ_FACTOR_SHIFT more bits. The other division cannot be avoided, but its
  * result has 11 bits at most: one of 64 by 32 bits will do.
  *
- * That nothing overflows is up to these three numbers: differences have
- * %FREQ_SAMPLE_BITS bits, factors at most the other 34 of 64.
+ * That nothing overflows is up to these three numbers: differences are below
+ * 2^FREQ_SAMPLE_BITS, factors at most 2^34.
  */
 #define FREQ_SAMPLE_BITS	30
 #define FREQ_FACTOR_SHIFT	22
@@ -144,9 +144,9 @@ struct freq_sample {
 };
 
 /*
- * What freq_sample() does with differences of too many bits. APERF in the upper
- * half of the result, MPERF in the lower one: a structure on the stack would
- * cost the callers more than this function.
+ * What freq_sample_from() does with differences of too many bits. APERF in the
+ * upper half of the result, MPERF in the lower one: a structure on the stack
+ * would cost the callers more than this function.
  */
 static noinline_for_stack __maybe_unused u64 freq_sample_shrink(u64 aperf, u64 mperf)
 {
@@ -165,7 +165,7 @@ static noinline_for_stack __maybe_unused u64 freq_sample_shrink(u64 aperf, u64 m
 }
 
 /**
- * freq_sample() - Make a sample of two counter differences
+ * freq_sample_from() - Make a sample of two counter differences
  * @aperf: of APERF, modulo 2^64
  * @mperf: of MPERF over the same time, modulo 2^64
  *
@@ -176,7 +176,7 @@ static noinline_for_stack __maybe_unused u64 freq_sample_shrink(u64 aperf, u64 m
  * Return: the sample; one without a meaning if a counter stood still or was set
  * back.
  */
-static __always_inline struct freq_sample freq_sample(u64 aperf, u64 mperf)
+static __always_inline struct freq_sample freq_sample_from(u64 aperf, u64 mperf)
 {
 	if (unlikely((aperf | mperf) >> FREQ_SAMPLE_BITS)) {
 		mperf = freq_sample_shrink(aperf, mperf);
@@ -208,12 +208,13 @@ freq_sample_scale(struct freq_sample s, u64 factor)
 		return s.mperf ? SCHED_CAPACITY_SCALE : 0;
 
 	/*
-	 * Now the quotient is below 2^10, which is what DIV of 64 by 32 bits
-	 * needs. The compiler would take the much slower one of 128 by 64.
+	 * Now the quotient is below 2^10, so that DIV of 64 by 32 bits does not
+	 * trap; volatile, lest it be moved before the check. The compiler would
+	 * take the much slower one of 128 by 64 bits.
 	 */
-	asm("divl %k[den]"
-	    : "=a" (scale), "=d" (rest)
-	    : [den] "r" (s.mperf), "a" ((u32)num), "d" ((u32)(num >> 32)));
+	asm volatile("divl %k[den]"
+		     : "=a" (scale), "=d" (rest)
+		     : [den] "r" (s.mperf), "a" ((u32)num), "d" ((u32)(num >> 32)));
 
 	return scale;
 }

@@ -260,6 +260,12 @@ static const struct table_case odd_tables[] = {
 		/* The second highest clock is base */
 		.ratio = 1024,
 	}, {
+		.name = "deltas: second level not in the second group", .vfm = INTEL_XEON_PHI_KNL,
+		.base = 0x0d00, .limits = { 0x3f1f0f04 },
+		.base_ratio = 13,
+		.bins = { {2, 15}, {33, 15}, {64, 14} },
+		.ratio = 1102,
+	}, {
 		.name = "deltas: all ones", .vfm = INTEL_XEON_PHI_KNL,
 		.base = 0x0d00, .limits = { 0xffffffffffffffff },
 		.base_ratio = 13,
@@ -500,7 +506,7 @@ static bool scale_is_right(unsigned int scale, u64 aperf, u64 mperf, u32 ratio)
 
 static unsigned int scale_of(u64 aperf, u64 mperf, u32 ratio)
 {
-	return freq_sample_scale(freq_sample(aperf, mperf),
+	return freq_sample_scale(freq_sample_from(aperf, mperf),
 				 freq_scale_factor(ratio));
 }
 
@@ -653,7 +659,7 @@ KUNIT_ARRAY_PARAM_DESC(khz, khz_cases, name);
 static void khz_test(struct kunit *test)
 {
 	const struct khz_case *c = test->param_value;
-	struct freq_sample s = freq_sample(c->aperf, c->mperf);
+	struct freq_sample s = freq_sample_from(c->aperf, c->mperf);
 
 	KUNIT_EXPECT_EQ(test, freq_sample_khz(s, c->base_khz), c->khz);
 }

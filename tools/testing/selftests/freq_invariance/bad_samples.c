@@ -6,7 +6,7 @@
  */
 #include "counters.h"
 
-#define TOLERANCE	0.02
+#define TOLERANCE	0.05
 
 static const struct fault {
 	const char *name;
