@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from dataclasses import dataclass
-from typing import Callable
+from types import FrameType
 
 import doors
+import proc
 from ui import Fail
 
 
@@ -17,9 +17,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("door", choices=list(doors.DOORS), metavar="door",
                         help=", ".join(doors.DOORS))
     door = doors.DOORS[parser.parse_args(argv).door]
-    # A killed build ends like an interrupted one: children stopped, no trace.
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    signal.signal(signal.SIGTERM, _terminated)
     try:
+        proc.jobs()
         return door.open()
     except Fail as failure:
         if failure.details:
@@ -28,6 +28,11 @@ def main(argv: list[str]) -> int:
         return failure.code
     except KeyboardInterrupt:
         return 130
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """A killed build ends like an interrupted one: its children stopped."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

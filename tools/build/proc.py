@@ -38,9 +38,10 @@ def build_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     if Path("/usr/lib/ccache").is_dir():
         env["PATH"] = "/usr/lib/ccache:" + env["PATH"]
         # Without "depend" ccache runs the preprocessor before each compilation
-        # that it does not know yet: a third more work on a fresh machine.
+        # that it does not know yet: a third more work on a fresh machine. Paths
+        # below "basedir" are made relative, so that clones share their objects.
         env.update(CCACHE_DIR=str(paths.cache_root() / "ccache"), CCACHE_MAXSIZE="1G",
-                   CCACHE_NOHASHDIR="1", CCACHE_DEPEND="1")
+                   CCACHE_BASEDIR=str(paths.TOP), CCACHE_NOHASHDIR="1", CCACHE_DEPEND="1")
     env.update(extra or {})
     return env
 

@@ -29,12 +29,14 @@ def environment() -> dict[str, str]:
 
 
 def check() -> None:
-    """Refuse an unknown machine or CPU count before anything is built."""
-    done = proc.capture(command("check", *user_options("MACHINE", "CPUS")), env=environment(),
-                        cwd=paths.TOP, check=False)
-    if done.returncode:
-        raise Fail(done.stderr.decode(errors="replace").strip().removeprefix("vsilicon: "),
-                   code=done.returncode)
+    """Refuse unknown machines, CPU counts and modes before anything is built.
+    Options are looked at before --help ends the call."""
+    for call_ in (command("check", *user_options("MACHINE", "CPUS")),
+                  command("run", *user_options("TIME"), "--help")):
+        done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+            raise Fail(said[-1].removeprefix("vsilicon: "), code=done.returncode)
 
 
 def call(subcommand: str, which: str) -> int:

@@ -146,6 +146,9 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("bogus", "unknown target: bogus; there are: help run shell"),
     ("run MACHINE=no-such-machine", "no-such-machine"),
     ("run CPUS=0", "CPUS|CPU"),
+    ("run CPUS=many", "many"),
+    ("run TIME=warp", "warp"),
+    ("kernel JOBS=x", "JOBS=x: a number"),
 ])
 def test_bad_requests_are_refused_at_once(goal, said):
     done = subprocess.run(["make", "-s", "-C", paths.TOP, *goal.split()],
