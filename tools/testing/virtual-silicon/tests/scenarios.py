@@ -124,6 +124,20 @@ def messages(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+def family(m: Machine, cpus: int) -> bytes:
+    """What stock tools and the kernel make of a part's registers."""
+    job = Job()
+    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("cpuidle", "dump_cpuidle")
+    job.step("idle", "vs-load -c none -t 0.3")
+    job.step("one", _load("-c 1 -t 0.2", MARKS["one"]))
+    job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; vs-load -c 1 -t 0.1 "
+             f"-m {MARKS['no_turbo']}")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 def waitpkg(m: Machine, cpus: int) -> bytes:
     """UMONITOR, UMWAIT and TPAUSE, or that they are not there."""
     job = Job()
@@ -248,6 +262,10 @@ def hwp_passive(m: Machine, cpus: int) -> bytes:
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
+#: One part for each way that a turbo table is laid out or read.
+FAMILY_MACHINES = ("platinum-8180", "platinum-8380", "pentium-n4200", "celeron-j1900",
+                   "xeon-phi-7250", "atom-p5962b")
+
 SCENARIOS: dict[str, Scenario] = {
     "repeat-1": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
     "repeat-2": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
@@ -274,5 +292,10 @@ for _name, _cpus in WITNESS_MACHINES.items():
                                              witness, PASSIVE)
     SCENARIOS[f"acpi-{_name}"] = Scenario(_name, "base", "deterministic", 2, acpi,
                                           "intel_pstate=disable")
+    SCENARIOS[f"patched-{_name}"] = Scenario(_name, "patched", "deterministic", 2,
+                                             messages, "intel_pstate=passive")
+for _name in FAMILY_MACHINES:
+    SCENARIOS[f"family-{_name}"] = Scenario(_name, "base", "deterministic", 2, family,
+                                            PASSIVE)
     SCENARIOS[f"patched-{_name}"] = Scenario(_name, "patched", "deterministic", 2,
                                              messages, "intel_pstate=passive")

@@ -154,6 +154,32 @@ def test_package_c_limit_allows_pc6_on_sapphire_rapids() -> None:
     assert encode.msrs(load("sapphire-rapids"))[0xE2] == 0x8002
 
 
+def test_turbo_deltas() -> None:
+    """2 cores at 16, then 31 more one less, 31 more and 4 more at the same."""
+    msrs = encode.msrs(load("xeon-phi-7250"))
+    assert msrs[0x1AD].to_bytes(8, "little") == bytes(
+        [2 << 1, 16, 1 << 5 | 31, 31, 4, 0, 0, 0])
+    assert 0x1AE not in msrs
+
+
+def test_turbo_atom() -> None:
+    msrs = encode.msrs(load("celeron-j1900"))
+    assert msrs[0x66A] == 24 << 16 | 16 << 8 | 16
+    assert msrs[0x66C] == 0x1D1D1D1D
+    assert msrs[0xCD] == 0 and 0x1AD not in msrs
+
+
+def test_groups_of_few_cores() -> None:
+    """Those not in use are zero."""
+    msrs = encode.msrs(load("pentium-n4200"))
+    assert (msrs[0x1AD], msrs[0x1AE]) == (0x17181819, 0x04030201)
+
+
+def test_energy_unit_of_silvermont() -> None:
+    """2^5 uJ, next to the 1/2^15 J that the emulator counts."""
+    assert encode.msrs(load("celeron-j1900"))[0x606] >> 8 & 0x1F == 5
+
+
 def test_value_too_wide_for_its_field() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         encode.field(256, 8)

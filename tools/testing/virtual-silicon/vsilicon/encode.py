@@ -19,6 +19,8 @@ TURBO_RATIO_LIMIT = 0x1AD
 TURBO_RATIO_LIMIT1 = 0x1AE
 TURBO_RATIO_LIMIT2 = 0x1AF
 RAPL_POWER_UNIT = 0x606
+ATOM_RATIOS = 0x66A
+ATOM_TURBO_RATIOS = 0x66C
 PKG_POWER_LIMIT = 0x610
 PKG_ENERGY_STATUS = 0x611
 DRAM_ENERGY_STATUS = 0x619
@@ -78,12 +80,35 @@ def turbo_groups(turbo: Turbo) -> dict[int, int]:
             TURBO_RATIO_LIMIT1: pack_bytes(turbo.cores)}
 
 
-TURBO_ENCODERS = {"bytes": turbo_bytes, "groups": turbo_groups}
+def turbo_deltas(turbo: Turbo) -> dict[int, int]:
+    """Xeon Phi: cores 7:1 and ratio 15:8 of the first group; then a byte for each,
+    more cores in its bits 4:0, less ratio in 7:5."""
+    value = field(turbo.cores[0], 1, 7) | field(turbo.ratios[0], 8)
+    steps = zip(turbo.cores, turbo.cores[1:], turbo.ratios, turbo.ratios[1:])
+    for i, (cores, more, ratio, less) in enumerate(steps, 2):
+        value |= field(more - cores, 8 * i, 5) | field(ratio - less, 8 * i + 5, 3)
+    return {TURBO_RATIO_LIMIT: value}
+
+
+def turbo_atom(turbo: Turbo) -> dict[int, int]:
+    """Silvermont and Airmont: four ratios of 6 bits, for 1 to 4 active cores."""
+    return {ATOM_TURBO_RATIOS: sum(field(turbo.limit(n + 1), 8 * n, 6)
+                                   for n in range(turbo.cores[-1]))}
+
+
+TURBO_ENCODERS = {"bytes": turbo_bytes, "groups": turbo_groups,
+                  "deltas": turbo_deltas, "atom": turbo_atom}
 
 
 def rapl_unit(m: Machine) -> int:
-    """0x606: power 3:0, energy 12:8, time 19:16, each as 1/2^n."""
-    return (field(POWER_SHIFT, 0, 4) | field(m.power["energy_unit_shift"], 8, 5)
+    """0x606: power 3:0, energy 12:8, time 19:16, each as 1/2^n.
+
+    Silvermont's energy is 2^n uJ instead: the nearest.
+    """
+    energy = m.power["energy_unit_shift"]
+    if m.turbo.layout == "atom":
+        energy = round(math.log2(1e6 / 2**energy))
+    return (field(POWER_SHIFT, 0, 4) | field(energy, 8, 5)
             | field(TIME_SHIFT, 16, 4))
 
 
@@ -147,7 +172,23 @@ def msrs(m: Machine) -> dict[int, int]:
     out.update((msr, 0) for msr in m.features["zero_msrs"])
     if m.features["client_msrs"]:
         out.update(client(m))
+    if m.turbo.layout == "atom":
+        out.update(atom(m))
     return out
+
+
+#: MSR_FSB_FREQ of Silvermont, by the bus clock in MHz.
+ATOM_BUS = {83: 0, 100: 1, 133: 2, 117: 3, 80: 4}
+
+
+def atom(m: Machine) -> dict[int, int]:
+    """Silvermont: ratios (lowest 5:0, low mode 13:8, base 21:16), VIDs, bus."""
+    vid = field(0x30, 8, 7) | field(0x50, 16, 7)	# assumed: nothing here uses them
+    return {0xCD: ATOM_BUS[round(m.bus_khz / 1000)],
+            ATOM_RATIOS: (field(m.min_ratio, 0, 6) | field(m.min_ratio, 8, 6)
+                          | field(m.base_ratio, 16, 6)),
+            0x66B: vid, 0x66D: 0x50,
+            0x664: 0}				# MC6_RESIDENCY: modules are not modelled
 
 
 def config_tdp(m: Machine) -> dict[int, int]:
@@ -193,6 +234,8 @@ def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
         # race to halt, C-state prewake
         0x1FC: (c1e_promotion, 1 | c1e_promotion | 1 << 19 | 1 << 20 | 1 << 30),
     }
+    if m.turbo.layout == "atom":
+        out |= {0x668: (0, 0xFFFFFFFF), 0x669: (0, 0xFFFFFFFF)}	# C6 demotion
     if m.limits["power_tau_s"]:
         # both limits, their enable, clamp and time fields
         out[PKG_POWER_LIMIT] = (power_limit(m), 0x00FF_FFFF_00FF_FFFF)
@@ -283,10 +326,24 @@ def _decode_groups(ratios: int, counts: int) -> list[tuple[int, int]]:
     return [(count, ratio) for count, ratio in pairs if count and ratio]
 
 
+def _decode_deltas(value: int) -> list[tuple[int, int]]:
+    cores, ratio = value >> 1 & 0x7F, value >> 8 & 0xFF
+    out = [(cores, ratio)]
+    for shift in range(16, 64, 8):
+        cores, ratio = cores + (value >> shift & 0x1F), ratio - (value >> shift + 5 & 7)
+        if cores > out[-1][0]:
+            out.append((cores, ratio))
+    return out
+
+
 def decode_turbo(layout: str, values: dict[int, int]) -> list[tuple[int, int]]:
     """(active cores, ratio) read back from register values, rising in cores."""
     if layout == "groups":
         return _decode_groups(values[TURBO_RATIO_LIMIT], values[TURBO_RATIO_LIMIT1])
+    if layout == "deltas":
+        return _decode_deltas(values[TURBO_RATIO_LIMIT])
+    if layout == "atom":
+        return [(n + 1, values[ATOM_TURBO_RATIOS] >> 8 * n & 0x3F) for n in range(4)]
     out = []
     for first, msr in enumerate((TURBO_RATIO_LIMIT, TURBO_RATIO_LIMIT1,
                                  TURBO_RATIO_LIMIT2)):

@@ -241,18 +241,41 @@ def _check_turbo(checker: Checker, values: dict[str, Any]) -> None:
     if cores[-1] != count:
         raise checker.fail(f"the last step is for {cores[-1]} cores, the machine "
                            f"has {count}", "turbo", "cores")
-    if turbo["layout"] == "groups" and len(cores) != 8:
-        raise checker.fail(f"layout \"groups\" has 8 steps, not {len(cores)}",
-                           "turbo", "cores")
-    if turbo["layout"] == "bytes" and count > 24:
-        raise checker.fail("layout \"bytes\" has room for 24 cores, the machine "
-                           f"has {count}", "turbo", "layout")
+    _check_layout(checker, turbo)
+    if freq["base_ratio"] * freq["bus_khz"] % 1000:
+        # CPUID 15H: the kernel multiplies in 32 bits
+        raise checker.fail("base_ratio times bus_khz must make whole MHz",
+                           "frequency", "bus_khz")
     if freq["min_ratio"] > freq["base_ratio"]:
         raise checker.fail(f"min_ratio {freq['min_ratio']} is above base_ratio "
                            f"{freq['base_ratio']}", "frequency", "min_ratio")
     if freq["base_ratio"] > ratios[-1]:
         raise checker.fail(f"base_ratio {freq['base_ratio']} is above the lowest "
                            f"turbo ratio {ratios[-1]}", "frequency", "base_ratio")
+
+
+#: Most cores, most steps and highest ratio that the registers have room for.
+LAYOUT_ROOM = {"bytes": (24, 24, 127), "groups": (255, 8, 255),
+               "deltas": (127, 7, 255), "atom": (4, 4, 63)}
+
+
+def _check_layout(checker: Checker, turbo: dict[str, Any]) -> None:
+    layout, cores, ratios = turbo["layout"], turbo["cores"], turbo["ratios"]
+    most_cores, most_steps, most_ratio = LAYOUT_ROOM[layout]
+    if cores[-1] > most_cores:
+        raise checker.fail(f"layout \"{layout}\" has room for {most_cores} cores, the "
+                           f"machine has {cores[-1]}", "turbo", "layout")
+    if len(cores) > most_steps:
+        raise checker.fail(f"layout \"{layout}\" has room for {most_steps} steps, not "
+                           f"{len(cores)}", "turbo", "cores")
+    if ratios[0] > most_ratio:
+        raise checker.fail(f"layout \"{layout}\" has room for ratio {most_ratio}, not "
+                           f"{ratios[0]}", "turbo", "ratios")
+    if layout == "deltas" and (
+            any(b - a > 31 for a, b in zip(cores, cores[1:]))
+            or any(a - b > 7 for a, b in zip(ratios, ratios[1:]))):
+        raise checker.fail("layout \"deltas\" has steps of at most 31 cores and 7 "
+                           "ratios", "turbo", "cores")
 
 
 def _check_idle(checker: Checker, values: dict[str, Any]) -> None:

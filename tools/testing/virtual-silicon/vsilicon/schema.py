@@ -50,7 +50,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "efficient_ratio": Key("int", 0, 0, 255),
     },
     "turbo": {
-        "layout": Key("string", choices=("bytes", "groups")),
+        "layout": Key("string", choices=("bytes", "groups", "deltas", "atom")),
         "cores": Key("ints", low=1, high=255),
         "ratios": Key("ints", low=1, high=255),
     },

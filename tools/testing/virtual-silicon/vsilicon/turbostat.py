@@ -54,10 +54,11 @@ def table(text: str) -> Table:
     return out
 
 
-_TURBO = re.compile(r"^(\d+) \* ([\d.]+) = ([\d.]+) MHz max turbo (\d+) active cores",
+_TURBO = re.compile(r"^(\d+) \* ([\d.]+) = ([\d.]+) MHz max turbo (\d+) active cores?$",
                     re.MULTILINE)
 _BASE = re.compile(r"^\d+ \* [\d.]+ = ([\d.]+) MHz base frequency", re.MULTILINE)
-_LOW = re.compile(r"^\d+ \* [\d.]+ = ([\d.]+) MHz max efficiency frequency",
+_LOW = re.compile(r"^\d+ \* [\d.]+ = ([\d.]+) MHz "
+                  r"(?:max efficiency frequency|low frequency mode)",
                   re.MULTILINE)
 
 
