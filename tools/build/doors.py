@@ -20,6 +20,7 @@ import proc
 import qemu
 import refresh
 import releases
+import replay
 import testrun
 import tree as trees
 import versions
@@ -108,6 +109,13 @@ def _guest(subcommand: str, which: str = "patched") -> int:
     return vsilicon.call(subcommand, which)
 
 
+def governor_replay() -> int:
+    packages.ensure("build")
+    with _alone():
+        replay.build(base.choose())
+    return 0
+
+
 def run() -> int:
     return _guest("run")
 
@@ -128,9 +136,11 @@ def test() -> int:
         kernel.patched(trees.LINUX)
         kernel.of_base(base.choose())
         selftests = kernel.selftests(trees.LINUX)
+        replay.build(base.choose())
         qemu.build()
     return testrun.run([
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/build/tests")),
+        ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         *([("kselftests", testrun.selftests)] if selftests else []),
@@ -216,6 +226,7 @@ DOORS = {
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),
     "qemu": Door("build/out/qemu/qemu-system-x86_64", emulator),
+    "replay": Door("build/replay/governor-replay: idle governors on recorded traces", governor_replay),
     "tree": Door("build/linux: git tree, the base and one commit per patch", tree),
     "refresh": Door("take commits made in build/linux and build/qemu/src into the repository", take_back),
     "series": Door("build/series: the patches as mails", write_series),

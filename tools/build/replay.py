@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""build/replay/governor-replay: governors of the base and ours in user space."""
+from __future__ import annotations
+
+import io
+import tarfile
+
+import git
+import importer
+import paths
+import proc
+from base import Base
+from ui import Step
+
+SOURCE = paths.TOP / "tools/testing/cpuidle-replay"
+#: What it compiles of the base, unmodified.
+OF_BASE = ("drivers/cpuidle/governors", "drivers/idle/intel_idle.c",
+           "include/linux/cpuidle.h")
+
+
+def build(chosen: Base) -> None:
+    target = paths.BUILD / "replay"
+    base_tree = target / "base"
+    data = git.raw("archive", "--format=tar", importer.BRANCH, *OF_BASE, repo=chosen.repo())
+    # Times come from the commit, so that make sees no change where there is none.
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        archive.extractall(base_tree)
+    with Step("replay: compiling"):
+        proc.logged(["make", "-C", SOURCE, f"OUT={target}", f"KSRC={base_tree}"],
+                    paths.LOG / "replay.log", what="replay")
