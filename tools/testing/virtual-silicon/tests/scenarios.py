@@ -98,6 +98,27 @@ def acpi(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+AMD_REGISTERS = ("0xc0010015 0xc0010061 0xc0010062 0xc0010063 0xc0010064 0xc0010065 "
+                 "0xc0010066 0xc0010067 0xc0010299 0xc00000e7 0x1ad 0xce")
+
+
+def amd(m: Machine, cpus: int) -> bytes:
+    """acpi-cpufreq on P-states by number; energy by turbostat."""
+    job = Job()
+    job.step("registers", f"vs-msr 1 {AMD_REGISTERS}; true")
+    job.step("constant", "vs-msr 1 0xc0010064=0; true")
+    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 30")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; "
+             + _load("-c 1 -t 0.2", 32))
+    job.step("no-boost", "put 0 $CPU/cpufreq/boost; vs-msr 1 0xc0010015; "
+             "vs-load -c 1 -t 0.1 -m 34")
+    job.step("boost", "put 1 $CPU/cpufreq/boost; vs-load -c 1 -t 0.1 -m 36")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 def repeat(m: Machine, cpus: int) -> bytes:
     """Some of everything, to be the same twice."""
     job = Job()
@@ -285,6 +306,8 @@ SCENARIOS: dict[str, Scenario] = {
                            "intel_pstate=active"),
     "hwp-passive": Scenario("sapphire-rapids-hwp", "base", "deterministic", 4,
                             hwp_passive, PASSIVE),
+    "amd": Scenario("epyc-7742", "base", "deterministic", 2, amd),
+    "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 for _name, _cpus in WITNESS_MACHINES.items():

@@ -11,8 +11,12 @@ import dataclasses
 
 import pytest
 
-from vsilicon import encode, ini, machine
+from vsilicon import amd, encode, ini, machine
 from vsilicon.machine import Machine, Turbo
+
+
+INTEL = [name for name in machine.names()
+         if machine.load(name).vendor == "GenuineIntel"]
 
 
 def load(name: str) -> Machine:
@@ -142,7 +146,7 @@ def test_waitpkg_only_where_the_part_has_it(name: str) -> None:
 
 
 def test_no_register_is_both_constant_and_writable() -> None:
-    for name in machine.names():
+    for name in INTEL:
         m = load(name)
         own = {state.residency_msr for state in m.idle} | {0x611, 0x619, 0x639}
         assert not set(encode.msrs(m)) & set(encode.msrs_rw(m))
@@ -180,12 +184,24 @@ def test_energy_unit_of_silvermont() -> None:
     assert encode.msrs(load("celeron-j1900"))[0x606] >> 8 & 0x1F == 5
 
 
+def test_amd_pstates() -> None:
+    """PPR: 200 MHz * FID / DID, 9.0 and 8.0 for 90 and 80 eighths; VID 7 bits on."""
+    msrs = amd.msrs(load("epyc-7742"))
+    for number, mhz in enumerate((2250, 2000, 1500)):
+        value = msrs[0xC0010064 + number]
+        assert value >> 63 == 1
+        assert 200 * (value & 0xFF) / (value >> 8 & 0x3F) == mhz
+    assert msrs[0xC0010067] == msrs[0xC001006B] == 0
+    volts = [1.55 - 0.00625 * (msrs[0xC0010064 + n] >> 14 & 0xFF) for n in range(3)]
+    assert volts == sorted(volts, reverse=True) and 0.7 < volts[2] < volts[0] < 1.3
+
+
 def test_value_too_wide_for_its_field() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         encode.field(256, 8)
 
 
-@pytest.mark.parametrize("name", machine.names())
+@pytest.mark.parametrize("name", INTEL)
 def test_turbo_decodes_to_what_was_encoded(name: str) -> None:
     m = load(name)
     decoded = dict(encode.decode_turbo(m.turbo.layout, encode.msrs(m)))

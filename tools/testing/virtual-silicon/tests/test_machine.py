@@ -95,6 +95,7 @@ BAD = [
 
 #: tables that a machine may have besides: text, and part of the reason
 BAD_TABLES = [
+    ("[features]\ntj_max = 0\n", "allowed is 1 to 127"),
     ("[hwp]\npresent = true\nefficient_ratio = 7\n", "7 is not within min_ratio"),
     ("[hwp]\npresent = true\n", "0 is not within min_ratio"),
     ("[hwp]\npresent = 1\n", "true or false"),
@@ -118,6 +119,24 @@ def test_bad_table_names_line_and_reason(text: str, reason: str) -> None:
     assert reason in str(error.value)
     first = len(GOOD.splitlines()) + 1
     assert error.value.line in range(first, first + len(text.splitlines()))
+
+
+#: change of the EPYC's file, and part of the reason
+BAD_AMD = [
+    ("\"none\"", "\"groups\"", "goes with vendor"),
+    ("pstate_ratios = [90, 80, 60]", "", "pstate_ratios go with vendor"),
+    ("[90, 80, 60]", "[88, 80, 60]", "begin with 90"),
+    ("[90, 80, 60]", "[90, 80, 80]", "at most 8, fall"),
+    ("\"AuthenticAMD\"", "\"GenuineIntel\"", "goes with vendor"),
+]
+
+
+@pytest.mark.parametrize("old,new,reason", BAD_AMD)
+def test_bad_amd_machine(old: str, new: str, reason: str) -> None:
+    text = machine.find("epyc-7742").read_text()
+    assert old in text
+    with pytest.raises(MachineError, match=reason):
+        parse(text.replace(old, new))
 
 
 def test_machine_like_another() -> None:

@@ -14,7 +14,7 @@ from vsilicon.errors import GuestError
 
 def test_turbo_entry_comes_first() -> None:
     states = ssdt.pstates(machine.load("e5-2698-v4"))
-    assert states[0][0] == 2201 and states[0][2] == 36
+    assert states[0][0] == 2201 and states[0][2] == 36 << 8
     assert [mhz for mhz, _, _ in states[1:]] == list(range(2200, 1100, -100))
     powers = [mw for _, mw, _ in states]
     assert powers == sorted(powers, reverse=True)
@@ -35,8 +35,16 @@ def test_compiles_without_a_warning(name: str, tmp_path: Path) -> None:
     ssdt.compile_table(ssdt.source(m, 4), target)
     data = target.read_bytes()
     assert data[:4] == b"SSDT" and sum(data) % 256 == 0
-    # Control words of the turbo and the lowest state, little endian
-    assert (m.max_ratio << 8).to_bytes(2, "little") in data
+    if m.pstate_ratios:
+        assert data.count(b"_CPC") == 4
+    else:	# control word of the turbo state, little endian
+        assert (m.max_ratio << 8).to_bytes(2, "little") in data
+
+
+def test_states_by_number() -> None:
+    """AMD: P-state 0 is base, the control word the state's number."""
+    states = ssdt.pstates(machine.load("epyc-7742"))
+    assert [(mhz, word) for mhz, _, word in states] == [(2250, 0), (2000, 1), (1500, 2)]
 
 
 def test_decompiles_to_the_same_control_words(tmp_path: Path) -> None:

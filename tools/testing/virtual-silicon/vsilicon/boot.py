@@ -92,7 +92,7 @@ def _cpu_option(m: Machine) -> str:
     return ",".join([
         "max", f"vendor={m.vendor}", f"family={m.family}", f"model={m.model}",
         f"stepping={m.stepping}", f"model-id={_escape(m.title)}",
-        f"level={MAX_CPUID_LEVEL}", f"xlevel={MAX_EXTENDED_LEVEL:#x}",
+        f"level={MAX_CPUID_LEVEL if m.vendor == 'GenuineIntel' else 0x10}", f"xlevel={MAX_EXTENDED_LEVEL:#x}",
         f"ucode-rev={m.microcode << 32:#x}",
         "-hypervisor", "-la57", "-svm", "-3dnow", "-3dnowext", "-sse4a", "-mmxext",
     ])

@@ -7,7 +7,7 @@ processor models.
 
 from __future__ import annotations
 
-from . import encode
+from . import amd, encode
 from .machine import IdleState, Machine
 
 
@@ -43,6 +43,9 @@ def _idle_section(state: IdleState) -> dict[str, object]:
 def _power_section(m: Machine) -> dict[str, object]:
     domains = m.power["rapl"]
     shift = m.power["energy_unit_shift"]
+    is_amd = m.vendor == "AuthenticAMD"
+    package = amd.PACKAGE_ENERGY if is_amd else encode.PKG_ENERGY_STATUS
+    cores = 0 if is_amd else encode.PP0_ENERGY_STATUS
     return {
         "active_uw": _join(round(m.active_w(ratio) * 1e6) for ratio in m.ratios),
         "uncore_uw": round(m.power["uncore_w"] * 1e6),
@@ -50,8 +53,9 @@ def _power_section(m: Machine) -> dict[str, object]:
         "energy_unit_shift": shift,
         # Where the part has no unit of its own for DRAM, it is the common one.
         "dram_unit_nj": m.power["dram_unit_nj"] or round(1e9 / 2**shift),
-        "pkg_msr": hex(encode.PKG_ENERGY_STATUS) if "package" in domains else 0,
-        "cores_msr": hex(encode.PP0_ENERGY_STATUS) if "cores" in domains else 0,
+        "pkg_msr": hex(package) if "package" in domains else 0,
+        "cores_msr": hex(cores) if "cores" in domains and cores else 0,
+        "core_msr": hex(amd.CORE_ENERGY) if "cores" in domains and is_amd else 0,
         "dram_msr": hex(encode.DRAM_ENERGY_STATUS) if "dram" in domains else 0,
     }
 
@@ -66,19 +70,27 @@ def _limits_section(m: Machine) -> dict[str, object]:
     }
 
 
+def _registers(m: Machine) -> dict[str, dict[str, object]]:
+    """CPUID leaves and model-specific registers, by vendor."""
+    by = amd if m.vendor == "AuthenticAMD" else encode
+    return {
+        "cpuid": dict(_leaves(by.cpuid(m))),
+        "cpuid-set": dict(_leaves(by.cpuid_set(m))),
+        "cpuid-clear": dict(_leaves(by.cpuid_clear(m))),
+        "msr": {f"{msr:#x}": f"{value:#x}"
+                for msr, value in sorted(by.msrs(m).items())},
+        "msr-rw": {f"{msr:#x}": f"{value:#x};{mask:#x}"
+                   for msr, (value, mask) in sorted(by.msrs_rw(m).items())},
+    }
+
+
 def sections(m: Machine) -> dict[str, dict[str, object]]:
     out: dict[str, dict[str, object]] = {
         "clock": {"tsc_khz": m.tsc_khz, "bus_khz": m.bus_khz,
                   "min_ratio": m.min_ratio, "base_ratio": m.base_ratio,
                   "max_ratio": m.max_ratio},
         "turbo": {"cores": _join(m.turbo.cores), "ratios": _join(m.turbo.ratios)},
-        "cpuid": dict(_leaves(encode.cpuid(m))),
-        "cpuid-set": dict(_leaves(encode.cpuid_set(m))),
-        "cpuid-clear": dict(_leaves(encode.cpuid_clear(m))),
-        "msr": {f"{msr:#x}": f"{value:#x}"
-                for msr, value in sorted(encode.msrs(m).items())},
-        "msr-rw": {f"{msr:#x}": f"{value:#x};{mask:#x}"
-                   for msr, (value, mask) in sorted(encode.msrs_rw(m).items())},
+        **_registers(m),
         "idle": {"states": _join(state.name for state in m.idle)},
     }
     for state in m.idle:
@@ -101,6 +113,8 @@ def sections(m: Machine) -> dict[str, dict[str, object]]:
     out["control"] = {"transition_ns": _us_to_ns(m.transition_us),
                       "hwp": int(m.hwp["present"]),
                       "efficient_ratio": m.hwp["efficient_ratio"]}
+    if m.pstate_ratios:
+        out["control"]["pstate_ratios"] = _join(m.pstate_ratios)
     out["limits"] = _limits_section(m)
     out["time"] = dict(m.time)
     return out

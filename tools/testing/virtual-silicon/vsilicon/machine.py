@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ class Machine:
     min_ratio: int
     base_ratio: int
     transition_us: float
+    pstate_ratios: Sequence[int]
     turbo: Turbo
     features: dict[str, Any]
     idle: tuple[IdleState, ...]
@@ -242,6 +244,7 @@ def _check_turbo(checker: Checker, values: dict[str, Any]) -> None:
         raise checker.fail(f"the last step is for {cores[-1]} cores, the machine "
                            f"has {count}", "turbo", "cores")
     _check_layout(checker, turbo)
+    _check_vendor(checker, values)
     if freq["base_ratio"] * freq["bus_khz"] % 1000:
         # CPUID 15H: the kernel multiplies in 32 bits
         raise checker.fail("base_ratio times bus_khz must make whole MHz",
@@ -256,7 +259,8 @@ def _check_turbo(checker: Checker, values: dict[str, Any]) -> None:
 
 #: Most cores, most steps and highest ratio that the registers have room for.
 LAYOUT_ROOM = {"bytes": (24, 24, 127), "groups": (255, 8, 255),
-               "deltas": (127, 7, 255), "atom": (4, 4, 63)}
+               "deltas": (127, 7, 255), "atom": (4, 4, 63),
+               "none": (255, 16, 255)}
 
 
 def _check_layout(checker: Checker, turbo: dict[str, Any]) -> None:
@@ -276,6 +280,22 @@ def _check_layout(checker: Checker, turbo: dict[str, Any]) -> None:
             or any(a - b > 7 for a, b in zip(ratios, ratios[1:]))):
         raise checker.fail("layout \"deltas\" has steps of at most 31 cores and 7 "
                            "ratios", "turbo", "cores")
+
+
+def _check_vendor(checker: Checker, values: dict[str, Any]) -> None:
+    """AMD parts have P-states by number, and no register with a turbo table."""
+    amd = values["machine"]["vendor"] == "AuthenticAMD"
+    states, base = values["frequency"]["pstate_ratios"], values["frequency"]["base_ratio"]
+    if amd != (values["turbo"]["layout"] == "none"):
+        raise checker.fail("layout \"none\" goes with vendor \"AuthenticAMD\", and only "
+                           "with it", "turbo", "layout")
+    if amd != bool(states):
+        raise checker.fail("pstate_ratios go with vendor \"AuthenticAMD\", and only with "
+                           "it", "frequency", "pstate_ratios")
+    if amd and (len(states) > 8 or states[0] != base
+                or any(b >= a for a, b in zip(states, states[1:]))):
+        raise checker.fail(f"pstate_ratios are at most 8, fall, and begin with {base}",
+                           "frequency", "pstate_ratios")
 
 
 def _check_idle(checker: Checker, values: dict[str, Any]) -> None:

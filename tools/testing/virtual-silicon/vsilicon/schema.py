@@ -31,8 +31,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
     "machine": {
         "like": Key("string", ""),
         "title": Key("string"),
-        "vendor": Key("string", "GenuineIntel", choices=("GenuineIntel",)),
-        "family": Key("int", 6, 6, 6),
+        "vendor": Key("string", "GenuineIntel", choices=("GenuineIntel", "AuthenticAMD")),
+        "family": Key("int", 6, 6, 31),
         "model": Key("int", low=0, high=255),
         "stepping": Key("int", 0, 0, 15),
         "microcode": Key("int", 1, 1, 2**32 - 1),
@@ -40,17 +40,18 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "cores": Key("int", low=1, high=256),
     },
     "frequency": {
-        "bus_khz": Key("int", 100_000, 50_000, 200_000),
+        "bus_khz": Key("int", 100_000, 25_000, 200_000),
         "min_ratio": Key("int", low=1, high=255),
         "base_ratio": Key("int", low=1, high=255),
         "transition_us": Key("number", 0.0, 0, 10_000),
+        "pstate_ratios": Key("ints", (), 1, 255),	# AMD: P0 (base) and on
     },
     "hwp": {
         "present": Key("bool", False),
         "efficient_ratio": Key("int", 0, 0, 255),
     },
     "turbo": {
-        "layout": Key("string", choices=("bytes", "groups", "deltas", "atom")),
+        "layout": Key("string", choices=("bytes", "groups", "deltas", "atom", "none")),
         "cores": Key("ints", low=1, high=255),
         "ratios": Key("ints", low=1, high=255),
     },

@@ -20,6 +20,14 @@ COORDINATION_HW_ALL = 0xFE
 
 
 def pstates(m: Machine) -> list[tuple[int, int, int]]:
+    """(MHz, mW, control word), fastest first; AMD parts have numbers there."""
+    if m.pstate_ratios:
+        return [(int(m.mhz(ratio)), round(m.active_w(ratio) * 1000), number)
+                for number, ratio in enumerate(m.pstate_ratios)]
+    return [(mhz, mw, ratio << 8) for mhz, mw, ratio in ratio_states(m)]
+
+
+def ratio_states(m: Machine) -> list[tuple[int, int, int]]:
     """(MHz, mW, ratio), fastest first.
 
     Firmware lists turbo as base + 1 MHz with the highest ratio in the control
@@ -42,7 +50,30 @@ def _processor(cpu: int) -> str:
     return f"\\_SB.CPUS.C{cpu:03X}"
 
 
-def _cpu_objects(cpu: int) -> str:
+def _register(msr: int) -> str:
+    return f"ResourceTemplate () {{ Register (FFixedHW, 64, 0, 0x{msr:08X}, 4) }}"
+
+
+def cppc_scale(m: Machine, ratio: int) -> int:
+    """CPPC performance: 255 at the highest ratio."""
+    return 255 * ratio // m.max_ratio
+
+
+def _cpc(m: Machine) -> str:
+    """Revision 2: capabilities as numbers, counters by register (ACPI 8.4.6.1).
+
+    The desired performance has a place to be written to, which the kernel
+    wants to see; acpi-cpufreq never does.
+    """
+    none = "ResourceTemplate () { Register (SystemMemory, 0, 0, 0, 0) }"
+    perf = [cppc_scale(m, ratio) for ratio in
+            (m.max_ratio, m.base_ratio, m.min_ratio, m.min_ratio)]
+    values: list[object] = [21, 2, *perf, none, _register(0xC00102B3)]
+    values += [none] * 5 + [_register(0xE7), _register(0xE8)] + [none] * 6
+    return "\n        Name (_CPC, " + _package(values) + ")"
+
+
+def _cpu_objects(cpu: int, more: str) -> str:
     domain = _package([5, 0, cpu, COORDINATION_HW_ALL, 1])
     return f"""
     Scope ({_processor(cpu)})
@@ -50,7 +81,7 @@ def _cpu_objects(cpu: int) -> str:
         Method (_PCT, 0, NotSerialized) {{ Return (\\VPCT) }}
         Method (_PSS, 0, NotSerialized) {{ Return (\\VPSS) }}
         Name (_PPC, 0)
-        Name (_PSD, Package () {{ {domain} }})
+        Name (_PSD, Package () {{ {domain} }}){more}
     }}"""
 
 
@@ -58,11 +89,12 @@ def source(m: Machine, cpus: int) -> str:
     """ASL of the table."""
     states = ",\n        ".join(
         _package([mhz, mw, TRANSITION_US, TRANSITION_US,
-                  f"0x{ratio << 8:04X}", f"0x{ratio << 8:04X}"])
-        for mhz, mw, ratio in pstates(m))
+                  f"0x{word:04X}", f"0x{word:04X}"])
+        for mhz, mw, word in pstates(m))
     externals = "\n    ".join(f"External ({_processor(cpu)}, ProcessorObj)"
                               for cpu in range(cpus))
-    scopes = "".join(_cpu_objects(cpu) for cpu in range(cpus))
+    more = _cpc(m) if m.pstate_ratios else ""
+    scopes = "".join(_cpu_objects(cpu, more) for cpu in range(cpus))
     count = len(pstates(m))
     return f"""DefinitionBlock ("", "SSDT", 2, "VSILIC", "PSTATES", 1)
 {{

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An AMD part: P-states by number, boost, energy, and the ratio from ACPI."""
+
+from __future__ import annotations
+
+import pytest
+
+from guests import Guests
+from vsilicon import guestdata, trace, turbostat
+from vsilicon.boot import Result
+
+#: CPPC: 255 at 3.4 GHz, 168 at 2.25 GHz; both kernels take the mean of that
+#: ratio and 1 (there is no telling how many cores reach the highest).
+RATIO = (255 * 1024 // 168 + 1024) // 2
+BOOST_OFF = 1 << 25		# PPR, MSRC001_0015 CpbDis
+
+pytestmark = pytest.mark.boots("amd")
+
+
+@pytest.fixture
+def result(guests: Guests) -> Result:
+    return guests.get("amd")
+
+
+def mhz(result: Result, mark: int) -> float:
+    assert result.trace
+    return trace.window(trace.read(result.trace), mark, mark + 1).cpus[1].mhz
+
+
+def test_kernel_has_nothing_to_complain_of(result: Result) -> None:
+    assert result.status == 0
+    assert guestdata.warnings(result.text("dmesg")) == []
+
+
+def test_driver_and_frequencies(result: Result) -> None:
+    freq = guestdata.pairs(result.text("cpufreq"))
+    base = "/sys/devices/system/cpu/cpu1/cpufreq/"
+    assert freq[base + "scaling_driver"] == "acpi-cpufreq"
+    assert freq[base + "scaling_available_frequencies"].split() == \
+        ["2250000", "2000000", "1500000"]
+    # from CPPC: 2250 MHz * 255 / 168
+    assert int(freq[base + "cpuinfo_max_freq"]) == pytest.approx(3_400_000, rel=0.005)
+
+
+def test_feature_flags(result: Result) -> None:
+    flags = set(result.text("cpuinfo").split())
+    assert {"hw_pstate", "cpb", "aperfmperf", "nonstop_tsc", "rapl"} <= flags
+
+
+def test_registers(result: Result) -> None:
+    seen = guestdata.msr_values(result.text("registers"))
+    assert seen[0xC0010015] == 1 << 24		# TscFreqSel
+    assert seen[0xC0010061] == 2 << 4		# lowest P-state, none held back
+    assert seen[0xC00000E7] is not None
+    assert seen[0x1AD] is None and seen[0xCE] is None
+    assert result.text("constant") == "0xc0010064 fault"
+
+
+@pytest.mark.parametrize("mark,expected", [(30, 1500), (32, 3400), (36, 3400)])
+def test_requests_take_effect(result: Result, mark: int, expected: float) -> None:
+    assert mhz(result, mark) == pytest.approx(expected, rel=0.01)
+
+
+def test_boost_off_means_base(result: Result) -> None:
+    seen = guestdata.msr_values(result.text("no-boost"))[0xC0010015]
+    assert seen is not None and seen & BOOST_OFF
+    assert mhz(result, 34) == pytest.approx(2250, rel=0.01)
+    slow, fast = (guestdata.work(result.text(step))[0].rate
+                  for step in ("no-boost", "boost"))
+    assert fast / slow == pytest.approx(3400 / 2250, rel=0.02)
+
+
+def test_turbostat_reads_clock_and_energy(result: Result) -> None:
+    """Energy of the package, and of each core by its own register."""
+    assert result.trace
+    window = trace.window(trace.read(result.trace), 32, 33)
+    table = turbostat.table(result.text("fast"))
+    assert table.cpus[1]["Bzy_MHz"] == pytest.approx(3400, rel=0.01)
+    assert table.summary["Pkg_J"] / table.seconds == \
+        pytest.approx(window.package_j / window.seconds, rel=0.02)
+    assert table.summary["Cor_J"] / table.seconds == \
+        pytest.approx(window.cores_j / window.seconds, rel=0.05)
+    assert table.cpus[1]["Cor_J"] > 5 * table.cpus[0]["Cor_J"]
+
+
+def test_base_kernel_ratio(result: Result) -> None:
+    assert guestdata.invariance_ratio(result.text("dmesg")) == RATIO == 1289
+
+
+@pytest.mark.boots("amd-patched")
+def test_patched_kernel_ratio(guests: Guests) -> None:
+    dmesg = guests.get("amd-patched").text("dmesg")
+    assert guestdata.invariance_ratio(dmesg) == RATIO
+    assert guestdata.warnings(dmesg) == []

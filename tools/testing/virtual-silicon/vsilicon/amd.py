@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Registers and CPUID leaves of AMD parts, where they are not as in encode.py.
+
+Numbers and fields: APM volume 3 (CPUID), volume 2 (MSRs), and the PPR for
+family 17h models 30h-3Fh.
+"""
+
+from __future__ import annotations
+
+from . import encode
+from .encode import Leaf, LeafKey, field
+from .machine import Machine
+
+PSTATE_DEF = 0xC0010064		# of P0; those of the others follow
+RAPL_UNIT = 0xC0010299
+CORE_ENERGY = 0xC001029A
+PACKAGE_ENERGY = 0xC001029B
+
+#: Core clock is 200 MHz * FID / DID with the divider in eighths.
+PLL_KHZ, DIVIDER = 200_000, 8
+
+
+def pstate_def(m: Machine, ratio: int) -> int:
+    """FID 7:0, DID 13:8, VID 21:14 (1.55 V less 6.25 mV each), enable 63."""
+    fid = ratio * m.bus_khz * DIVIDER // PLL_KHZ
+    vid = round((1.55 - m.voltage(ratio)) / 0.00625)
+    return field(fid, 0) | field(DIVIDER, 8, 6) | field(vid, 14) | 1 << 63
+
+
+def msrs(m: Machine) -> dict[int, int]:
+    """Read-only registers.  P-states beyond those in use are not enabled."""
+    out = {PSTATE_DEF + i: pstate_def(m, ratio)
+           for i, ratio in enumerate(m.pstate_ratios)}
+    out |= {PSTATE_DEF + i: 0 for i in range(len(m.pstate_ratios), 8)}
+    out[RAPL_UNIT] = encode.rapl_unit(m)
+    return out | {msr: 0 for msr in m.features["zero_msrs"]}
+
+
+def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
+    """What the kernel's setup touches: SYSCFG (fixed MTRRs, 20:18), NB_CFG
+    (register access to configuration space, 46)."""
+    return {0xC0010010: (0, 0b111 << 18), 0xC001001F: (0, 1 << 46)}
+
+
+def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
+    """Leaf 6: always-running APIC timer, APERF and MPERF."""
+    return {(0x5, None): encode.leaf_5(m), (0x6, None): (1 << 2, 0, 1 << 0, 0)}
+
+
+def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
+    """0x80000007 EDX: P-states (7), invariant TSC (8), boost (9), read-only
+    effective frequency (10), energy (14)."""
+    monitor = 1 << 3
+    power = 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 14
+    return {(0x1, None): (0, 0, monitor, 0), (0x80000007, None): (0, 0, 0, power)}
+
+
+def cpuid_clear(m: Machine) -> dict[LeafKey, Leaf]:
+    return encode.cpuid_clear(m)
