@@ -27,10 +27,11 @@
 #define TEO_ENTER		(TEO_ONE * 15 / 100)
 
 /*
- * The tick is stopped if idle times that reach the tick period are not rare,
- * and for a timer before that only if the state pays off nearly always.
+ * The tick is stopped if the idle times come to 0.3 tick periods in the mean, so
+ * that the tick would hit every third, and where a timer comes before the next
+ * but one anyway, only if the state is known to pay off.
  */
-#define TEO_STOP_TICK		(-TEO_ONE * 6 / 10)
+#define TEO_STOP_TICK		(-TEO_ONE * 7 / 10)
 #define TEO_STOP_TICK_SHORT	(TEO_ONE * 4 / 10)
 
 /* A score is the mean over about 1 << TEO_MEMORY events, fewer at first. */

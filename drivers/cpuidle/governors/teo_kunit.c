@@ -114,8 +114,9 @@ static void test_gain(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		teo_column_init(&col, cases[i].residency);
 		gain = teo_gain(&col, cases[i].idle);
-		/* Rounding takes off up to a few 1/8192. */
-		KUNIT_EXPECT_LE_MSG(test, abs(gain - cases[i].gain), 4,
+		/* For a second the reciprocal is 0.13 % off. */
+		KUNIT_EXPECT_LE_MSG(test, abs(gain - cases[i].gain),
+				    TEO_ONE / 500,
 				    "T %lld, idle %lld: %d, must be %d",
 				    cases[i].residency, cases[i].idle, gain,
 				    cases[i].gain);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How do idle governors take loads that wake a CPU regularly, and none at all?
+ * Counts wake-ups, time in the deepest state and wrong choices as cpuidle's own
+ * counters in sysfs have them, under teo and, to compare, under menu.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../kselftest.h"
+
+#define SYSFS		"/sys/devices/system/cpu"
+#define GOVERNOR	SYSFS "/cpuidle/current_governor"
+#define MAX_STATES	10
+#define IDLE_SECONDS	4
+#define LOAD_SECONDS	3
+#define SETTLE_SECONDS	2
+
+/* The CPU that is watched; another one wakes it up. */
+#define WATCHED		1
+#define WAKER		0
+
+struct counters {
+	int nr;
+	unsigned long long usage[MAX_STATES], time_us[MAX_STATES];
+	unsigned long long above, below1;
+	struct timespec when;
+};
+
+/* What came of a load, per second or in percent. */
+struct outcome {
+	double wakeups, deepest, above, shallow1;
+};
+
+static atomic_bool stop_load;
+static sem_t remote;
+
+static bool read_text(const char *path, char *text, int size)
+{
+	FILE *in = fopen(path, "r");
+	bool good = in && fgets(text, size, in);
+
+	if (in)
+		fclose(in);
+	return good;
+}
+
+static bool write_text(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+	bool good = out && fputs(text, out) >= 0;
+
+	if (out && fclose(out))
+		good = false;
+	return good;
+}
+
+static unsigned long long read_counter(int state, const char *name)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), SYSFS "/cpu%d/cpuidle/state%d/%s", WATCHED,
+		 state, name);
+	return read_text(path, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
+}
+
+static int count_states(void)
+{
+	char path[128];
+	struct stat st;
+	int nr;
+
+	for (nr = 0; nr < MAX_STATES; nr++) {
+		snprintf(path, sizeof(path), SYSFS "/cpu%d/cpuidle/state%d",
+			 WATCHED, nr);
+		if (stat(path, &st))
+			break;
+	}
+	return nr;
+}
+
+static void read_counters(struct counters *c)
+{
+	int i;
+
+	memset(c, 0, sizeof(*c));
+	c->nr = count_states();
+	for (i = 0; i < c->nr; i++) {
+		c->usage[i] = read_counter(i, "usage");
+		c->time_us[i] = read_counter(i, "time");
+		c->above += read_counter(i, "above");
+	}
+	c->below1 = read_counter(1, "below");
+	clock_gettime(CLOCK_MONOTONIC, &c->when);
+}
+
+static struct outcome compare(const struct counters *a, const struct counters *b)
+{
+	double usage = 0, time_us = 0, seconds;
+	int i, deepest = 0;
+
+	for (i = 0; i < a->nr; i++) {
+		usage += b->usage[i] - a->usage[i];
+		time_us += b->time_us[i] - a->time_us[i];
+		if (!read_counter(i, "disable"))
+			deepest = i;
+	}
+	seconds = b->when.tv_sec - a->when.tv_sec +
+		  (b->when.tv_nsec - a->when.tv_nsec) / 1e9;
+
+	return (struct outcome) {
+		.wakeups = usage / seconds,
+		.deepest = 100 * (b->time_us[deepest] - a->time_us[deepest]) /
+			   (time_us > 0 ? time_us : 1),
+		.above = (b->above - a->above) / seconds,
+		.shallow1 = 100 * (b->below1 - a->below1) / (usage > 0 ? usage : 1),
+	};
+}
+
+static void pin_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void next_period(struct timespec *when, int hz)
+{
+	when->tv_nsec += 1000000000 / hz;
+	if (when->tv_nsec >= 1000000000) {
+		when->tv_nsec -= 1000000000;
+		when->tv_sec++;
+	}
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, when, NULL);
+}
+
+/* Something short to do on @cpu at @hz. */
+struct load {
+	int hz, cpu;
+	bool remote;
+};
+
+static void *periodic(void *arg)
+{
+	struct load *load = arg;
+	struct timespec when;
+
+	pin_to(load->cpu);
+	clock_gettime(CLOCK_MONOTONIC, &when);
+	while (!stop_load) {
+		next_period(&when, load->hz);
+		if (load->remote)
+			sem_post(&remote);
+	}
+	return NULL;
+}
+
+/* Wakes up when the other CPU says so. */
+static void *woken(void *arg)
+{
+	(void)arg;
+	pin_to(WATCHED);
+	while (!stop_load)
+		sem_wait(&remote);
+	return NULL;
+}
+
+static struct outcome watch(int seconds)
+{
+	struct counters before, after;
+
+	sleep(SETTLE_SECONDS);
+	read_counters(&before);
+	sleep(seconds);
+	read_counters(&after);
+	return compare(&before, &after);
+}
+
+static struct outcome watch_load(struct load load)
+{
+	pthread_t threads[2];
+	struct outcome out;
+
+	stop_load = false;
+	sem_init(&remote, 0, 0);
+	pthread_create(&threads[0], NULL, periodic, &load);
+	if (load.remote)
+		pthread_create(&threads[1], NULL, woken, NULL);
+
+	out = watch(LOAD_SECONDS);
+
+	stop_load = true;
+	pthread_join(threads[0], NULL);
+	if (load.remote) {
+		sem_post(&remote);
+		pthread_join(threads[1], NULL);
+	}
+	return out;
+}
+
+static void report(const char *governor, const char *what, struct outcome o)
+{
+	ksft_print_msg("%-5s %-15s %6.1f wake-ups/s, deepest %6.2f %%, ", governor,
+		       what, o.wakeups, o.deepest);
+	printf("too deep %5.1f/s, state 1 too shallow %4.1f %%\n", o.above,
+	       o.shallow1);
+}
+
+static const int rates[] = { 73, 113, 199, 307, 401 };
+
+/* Only so many states enabled, from state 0 on; false if there are not as many. */
+static bool enable_states(int nr)
+{
+	char path[128];
+	int i, have = count_states();
+
+	for (i = 0; i < have; i++) {
+		snprintf(path, sizeof(path), SYSFS "/cpu%d/cpuidle/state%d/disable",
+			 WATCHED, i);
+		write_text(path, i < nr ? "0" : "1");
+	}
+	return nr <= have;
+}
+
+static void test_idle(int nr_states)
+{
+	struct outcome menu, teo;
+	char what[32];
+
+	snprintf(what, sizeof(what), "idle, %d states", nr_states);
+	if (!enable_states(nr_states)) {
+		ksft_test_result_skip("%s: there are fewer\n", what);
+		return;
+	}
+	write_text(GOVERNOR, "menu");
+	menu = watch(IDLE_SECONDS);
+	write_text(GOVERNOR, "teo");
+	teo = watch(IDLE_SECONDS);
+	enable_states(MAX_STATES);
+
+	report("menu", what, menu);
+	report("teo", what, teo);
+	ksft_test_result(teo.wakeups <= 10 && teo.deepest >= 99,
+			 "%s: few wake-ups, deepest state\n", what);
+}
+
+static void test_periodic(int hz)
+{
+	struct load load = { .hz = hz, .cpu = WATCHED };
+	struct outcome menu, teo;
+	char what[32];
+
+	snprintf(what, sizeof(what), "%d Hz", hz);
+	write_text(GOVERNOR, "menu");
+	menu = watch_load(load);
+	write_text(GOVERNOR, "teo");
+	teo = watch_load(load);
+
+	report("menu", what, menu);
+	report("teo", what, teo);
+	ksft_test_result(teo.shallow1 < 15, "%s: state 1 seldom too shallow\n", what);
+}
+
+static void test_remote(int hz)
+{
+	struct load load = { .hz = hz, .cpu = WAKER, .remote = true };
+	struct outcome menu, teo;
+	char what[32];
+
+	snprintf(what, sizeof(what), "%d Hz, remote", hz);
+	write_text(GOVERNOR, "menu");
+	menu = watch_load(load);
+	write_text(GOVERNOR, "teo");
+	teo = watch_load(load);
+
+	report("menu", what, menu);
+	report("teo", what, teo);
+	/* A few more or less in a second are chance. */
+	ksft_test_result(teo.above <= menu.above + 5, "%s: not too deep more often\n",
+			 what);
+}
+
+int main(void)
+{
+	char governor[32];
+	unsigned int i;
+	int nr;
+
+	ksft_print_header();
+	if (!read_text(GOVERNOR, governor, sizeof(governor)) || count_states() < 2)
+		ksft_exit_skip("no cpuidle\n");
+	governor[strcspn(governor, "\n")] = '\0';
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		ksft_exit_skip("only one CPU\n");
+	if (!write_text(GOVERNOR, "menu") || !write_text(GOVERNOR, "teo"))
+		ksft_exit_skip("teo and menu cannot be selected\n");
+
+	ksft_set_plan(MAX_STATES - 1 + ARRAY_SIZE(rates) + 1);
+	for (nr = 2; nr <= MAX_STATES; nr++)
+		test_idle(nr);
+	for (i = 0; i < ARRAY_SIZE(rates); i++)
+		test_periodic(rates[i]);
+	test_remote(401);
+
+	write_text(GOVERNOR, governor);
+	ksft_finished();
+}
