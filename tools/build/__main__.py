@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from types import FrameType
@@ -28,6 +29,9 @@ def main(argv: list[str]) -> int:
         return failure.code
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:     # make help | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
