@@ -48,6 +48,10 @@ def ensure(*groups: str) -> None:
     lacking = missing(list(groups))
     if not lacking:
         return
+    if _rights() is None:
+        names = " ".join(_candidate(p) or p.split("|")[0] for p in lacking)
+        raise Fail("packages are missing and this user may not install them; run:\n"
+                   f"  sudo apt-get install --no-install-recommends {names}")
     if not all(_candidate(p) for p in lacking):
         update()
     names = [_choose(p) for p in lacking]
@@ -88,13 +92,9 @@ def update() -> None:
 
 def _as_root(command: list[str]) -> None:
     """Run apt-get with the rights it needs, its words in a log."""
-    if os.geteuid() == 0:
-        prefix: list[str] = []
-    elif _sudo_works():
-        prefix = ["sudo", "-n"]
-    else:
-        raise Fail("packages are missing and this user may not install them; run:\n  sudo "
-                   + " ".join(c for c in command if c != "--yes"))
+    prefix = _rights()
+    if prefix is None:
+        raise Fail(f"this needs root: run  sudo {' '.join(command)}")
     done = proc.capture([*prefix, *command, "-o", "DPkg::Lock::Timeout=300",
                          "-o", "APT::Update::Error-Mode=any"], check=False)
     log = paths.LOG / "packages.log"
@@ -106,11 +106,15 @@ def _as_root(command: list[str]) -> None:
         raise Fail(reason(said, " ".join(command[:2])), said.strip())
 
 
-def _sudo_works() -> bool:
+def _rights() -> list[str] | None:
+    """What to put before a command to run it as root; None: impossible."""
+    if os.geteuid() == 0:
+        return []
     try:
-        return subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
+        asked = subprocess.run(["sudo", "-n", "true"], capture_output=True)
+    except OSError:
+        return None
+    return ["sudo", "-n"] if asked.returncode == 0 else None
 
 
 def reason(said: str, what: str) -> str:
