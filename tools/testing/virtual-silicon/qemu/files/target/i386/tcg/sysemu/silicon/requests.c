@@ -108,7 +108,7 @@ static unsigned amd_ratio(const VsThread *t)
     const VsConfig *c = t->config;
     unsigned p = MIN(t->pstate_ctl & 7, c->npstates - 1);
 
-    if (c->cppc_nominal && (t->cppc_enable & 1)) {
+    if (c->cppc_nominal && (t->core->package->cppc_enable & 1)) {
         return wish_ratio(t, cppc_wish(t));
     }
     return p ? c->pstate_ratios[p] : c->max_ratio;
@@ -144,7 +144,7 @@ static bool autonomous(const VsThread *t)
     const VsConfig *c = t->config;
 
     if (c->npstates) {
-        return c->cppc_nominal && (t->cppc_enable & 1) &&
+        return c->cppc_nominal && (t->core->package->cppc_enable & 1) &&
                !((t->cppc_request >> 16) & 0xff);
     }
     return c->hwp && (t->core->package->pm_enable & 1) &&
@@ -269,7 +269,7 @@ static bool amd_read(const VsThread *t, uint32_t msr, uint64_t *val)
         *val = amd_status(t);
         return true;
     case REG_AMD_CPPC_ENABLE:
-        *val = t->cppc_enable;
+        *val = t->core->package->cppc_enable;
         return c->cppc_nominal;
     case REG_AMD_CPPC_REQ:
         *val = t->cppc_request;
@@ -342,7 +342,7 @@ static VsWrite amd_write(VsThread *t, uint32_t msr, uint64_t val)
     case REG_AMD_PSTATE_STATUS:
         return VS_WRITE_FAULT;
     case REG_AMD_CPPC_ENABLE:
-        t->cppc_enable |= val & 1;              /* cleared by reset only */
+        t->core->package->cppc_enable |= val & 1;       /* till reset */
         return cppc ? VS_WRITE_DONE : VS_WRITE_PASS;
     case REG_AMD_CPPC_REQ:
         t->cppc_request = val;

@@ -181,7 +181,8 @@ struct VsPackage {
     int64_t since;              /* energy and level_ns are accounted up to here */
     uint64_t level_ns[VS_LEVELS];
     VsEnergy uncore;
-    uint64_t pm_enable;
+    uint64_t pm_enable;         /* HWP; for the whole package, */
+    uint64_t cppc_enable;       /* and so is CPPC */
     uint64_t hwp_request;
     unsigned limit_ratio;       /* of limits.c */
     uint64_t power_uw;          /* running average */
@@ -213,7 +214,7 @@ struct VsThread {
     uint64_t misc_enable;
     uint64_t hwp_request, hwp_interrupt;
     uint64_t hwcr, pstate_ctl;
-    uint64_t cppc_enable, cppc_request;
+    uint64_t cppc_request;
     uint64_t busy_seen;
     int busy_share;             /* 1/1024 */
     uint64_t umwait_control;
