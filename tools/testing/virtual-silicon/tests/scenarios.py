@@ -119,6 +119,21 @@ def amd(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+CPPC_REGISTERS = "0xc00102b0 0xc00102b1 0xc00102b3"
+
+
+def amd_pstate(m: Machine, cpus: int) -> bytes:
+    """amd-pstate by the CPPC registers; the governor decides."""
+    job = Job()
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; "
+             f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 30")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; "
+             f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 32")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 def repeat(m: Machine, cpus: int) -> bytes:
     """Some of everything, to be the same twice."""
     job = Job()
@@ -307,6 +322,10 @@ SCENARIOS: dict[str, Scenario] = {
     "hwp-passive": Scenario("sapphire-rapids-hwp", "base", "deterministic", 4,
                             hwp_passive, PASSIVE),
     "amd": Scenario("epyc-7742", "base", "deterministic", 2, amd),
+    "amd-pstate": Scenario("epyc-7763", "base", "deterministic", 2, amd_pstate,
+                           "amd_pstate=passive"),
+    "amd-pstate-active": Scenario("epyc-7763", "base", "deterministic", 2, amd_pstate,
+                                  "amd_pstate=active"),
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }

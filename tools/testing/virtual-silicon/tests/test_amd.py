@@ -92,3 +92,46 @@ def test_patched_kernel_ratio(guests: Guests) -> None:
     dmesg = guests.get("amd-patched").text("dmesg")
     assert guestdata.invariance_ratio(dmesg) == RATIO
     assert guestdata.warnings(dmesg) == []
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(name))
+                        for name in ("amd-pstate", "amd-pstate-active")])
+def by_register(request: pytest.FixtureRequest, guests: Guests) -> Result:
+    return guests.get(request.param)
+
+
+def test_cppc_drivers_bind(by_register: Result) -> None:
+    freq = guestdata.pairs(by_register.text("cpufreq"))
+    base = "/sys/devices/system/cpu/cpu1/cpufreq/"
+    assert freq[base + "scaling_driver"].startswith("amd-pstate")
+    assert freq[base + "amd_pstate_highest_perf"] == "255"
+    assert freq[base + "amd_pstate_lowest_nonlinear_freq"] == "1500000"
+    assert int(freq[base + "amd_pstate_max_freq"]) == pytest.approx(3_500_000, rel=0.005)
+    assert guestdata.warnings(by_register.text("dmesg")) == []
+
+
+def test_cppc_registers(by_register: Result) -> None:
+    """Highest 255, nominal 178, nonlinear 109, lowest 29; enabled on all CPUs."""
+    seen = guestdata.msr_values(by_register.text("slow"))
+    assert seen[0xC00102B0] == 255 << 24 | 178 << 16 | 109 << 8 | 29
+    assert seen[0xC00102B1] == 1
+
+
+@pytest.mark.boots("amd-pstate")
+def test_cppc_requests_take_effect(guests: Guests) -> None:
+    """Passive: desired performance, 23:16, is the governor's."""
+    result = guests.get("amd-pstate")
+    for step, perf, mark, expected in (("slow", 29, 30, 400), ("fast", 255, 32, 3500)):
+        request = guestdata.msr_values(result.text(step))[0xC00102B3]
+        assert request is not None and request >> 16 & 0xFF == perf
+        assert mhz(result, mark) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.boots("amd-pstate-active")
+def test_cppc_leaves_the_choice_to_the_hardware(guests: Guests) -> None:
+    """Active: no desired performance; a full load runs high, however it is asked."""
+    result = guests.get("amd-pstate-active")
+    for step, mark in (("slow", 30), ("fast", 32)):
+        request = guestdata.msr_values(result.text(step))[0xC00102B3]
+        assert request is not None and request >> 16 & 0xFF == 0
+        assert mhz(result, mark) > 3000

@@ -96,6 +96,7 @@ BAD = [
 #: tables that a machine may have besides: text, and part of the reason
 BAD_TABLES = [
     ("[features]\ntj_max = 0\n", "allowed is 1 to 127"),
+    ("[features]\ncppc_msrs = true\n", "goes with vendor"),
     ("[hwp]\npresent = true\nefficient_ratio = 7\n", "7 is not within min_ratio"),
     ("[hwp]\npresent = true\n", "0 is not within min_ratio"),
     ("[hwp]\npresent = 1\n", "true or false"),

@@ -12,6 +12,7 @@ from .encode import Leaf, LeafKey, field
 from .machine import Machine
 
 PSTATE_DEF = 0xC0010064		# of P0; those of the others follow
+CPPC_CAP1, CPPC_CAP2 = 0xC00102B0, 0xC00102B2
 RAPL_UNIT = 0xC0010299
 CORE_ENERGY = 0xC001029A
 PACKAGE_ENERGY = 0xC001029B
@@ -27,12 +28,21 @@ def pstate_def(m: Machine, ratio: int) -> int:
     return field(fid, 0) | field(DIVIDER, 8, 6) | field(vid, 14) | 1 << 63
 
 
+def cppc_cap1(m: Machine) -> int:
+    """Lowest 7:0, lowest nonlinear 15:8 (the last P-state), nominal 23:16, highest
+    31:24."""
+    return encode.pack_bytes(m.cppc(ratio) for ratio in (
+        m.min_ratio, m.pstate_ratios[-1], m.base_ratio, m.max_ratio))
+
+
 def msrs(m: Machine) -> dict[int, int]:
     """Read-only registers.  P-states beyond those in use are not enabled."""
     out = {PSTATE_DEF + i: pstate_def(m, ratio)
            for i, ratio in enumerate(m.pstate_ratios)}
     out |= {PSTATE_DEF + i: 0 for i in range(len(m.pstate_ratios), 8)}
     out[RAPL_UNIT] = encode.rapl_unit(m)
+    if m.features["cppc_msrs"]:
+        out |= {CPPC_CAP1: cppc_cap1(m), CPPC_CAP2: 0}
     return out | {msr: 0 for msr in m.features["zero_msrs"]}
 
 
@@ -49,10 +59,14 @@ def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
 
 def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
     """0x80000007 EDX: P-states (7), invariant TSC (8), boost (9), read-only
-    effective frequency (10), energy (14)."""
+    effective frequency (10), energy (14); 0x80000008 EBX: CPPC by MSR (27)."""
     monitor = 1 << 3
     power = 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 14
-    return {(0x1, None): (0, 0, monitor, 0), (0x80000007, None): (0, 0, 0, power)}
+    out: dict[LeafKey, Leaf] = {(0x1, None): (0, 0, monitor, 0),
+                                (0x80000007, None): (0, 0, 0, power)}
+    if m.features["cppc_msrs"]:
+        out[0x80000008, None] = (0, 1 << 27, 0, 0)
+    return out
 
 
 def cpuid_clear(m: Machine) -> dict[LeafKey, Leaf]:

@@ -115,6 +115,8 @@ def sections(m: Machine) -> dict[str, dict[str, object]]:
                       "efficient_ratio": m.hwp["efficient_ratio"]}
     if m.pstate_ratios:
         out["control"]["pstate_ratios"] = _join(m.pstate_ratios)
+        out["control"]["cppc_nominal"] = (m.cppc(m.base_ratio)
+                                          if m.features["cppc_msrs"] else 0)
     out["limits"] = _limits_section(m)
     out["time"] = dict(m.time)
     return out

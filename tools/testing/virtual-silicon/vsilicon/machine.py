@@ -101,6 +101,10 @@ class Machine:
     def ratios(self) -> range:
         return range(self.min_ratio, self.max_ratio + 1)
 
+    def cppc(self, ratio: int) -> int:
+        """CPPC performance (AMD): 255 at the highest ratio."""
+        return 255 * ratio // self.max_ratio
+
     def mhz(self, ratio: int) -> float:
         return ratio * self.bus_khz / 1000
 
@@ -292,6 +296,9 @@ def _check_vendor(checker: Checker, values: dict[str, Any]) -> None:
     if amd != bool(states):
         raise checker.fail("pstate_ratios go with vendor \"AuthenticAMD\", and only with "
                            "it", "frequency", "pstate_ratios")
+    if values["features"]["cppc_msrs"] and not amd:
+        raise checker.fail("cppc_msrs goes with vendor \"AuthenticAMD\"", "features",
+                           "cppc_msrs")
     if amd and (len(states) > 8 or states[0] != base
                 or any(b >= a for a, b in zip(states, states[1:]))):
         raise checker.fail(f"pstate_ratios are at most 8, fall, and begin with {base}",

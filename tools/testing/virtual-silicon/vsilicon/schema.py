@@ -60,6 +60,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "client_msrs": Key("bool", False),
         "pkg_cstate_limit": Key("int", 0, 0, 15),
         "tj_max": Key("int", 100, 1, 127),
+        "cppc_msrs": Key("bool", False),	# AMD: requests by MSRC001_02Bx
         "zero_msrs": Key("ints", (), 0, 0xFFFFFFFF),
     },
     "idle": {

@@ -54,22 +54,18 @@ def _register(msr: int) -> str:
     return f"ResourceTemplate () {{ Register (FFixedHW, 64, 0, 0x{msr:08X}, 4) }}"
 
 
-def cppc_scale(m: Machine, ratio: int) -> int:
-    """CPPC performance: 255 at the highest ratio."""
-    return 255 * ratio // m.max_ratio
-
-
 def _cpc(m: Machine) -> str:
-    """Revision 2: capabilities as numbers, counters by register (ACPI 8.4.6.1).
+    """Revision 3: capabilities as numbers, counters by register (ACPI 8.4.6.1).
 
-    The desired performance has a place to be written to, which the kernel
-    wants to see; acpi-cpufreq never does.
+    Highest, nominal, lowest nonlinear and lowest performance; the kernel wants
+    to see a place for the desired one even where no driver writes it.
     """
     none = "ResourceTemplate () { Register (SystemMemory, 0, 0, 0, 0) }"
-    perf = [cppc_scale(m, ratio) for ratio in
-            (m.max_ratio, m.base_ratio, m.min_ratio, m.min_ratio)]
-    values: list[object] = [21, 2, *perf, none, _register(0xC00102B3)]
+    perf = [m.cppc(ratio) for ratio in
+            (m.max_ratio, m.base_ratio, m.pstate_ratios[-1], m.min_ratio)]
+    values: list[object] = [23, 3, *perf, none, _register(0xC00102B3)]
     values += [none] * 5 + [_register(0xE7), _register(0xE8)] + [none] * 6
+    values += [int(m.mhz(m.min_ratio)), int(m.mhz(m.base_ratio))]
     return "\n        Name (_CPC, " + _package(values) + ")"
 
 
