@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable
 
 from vsilicon.job import Job
@@ -306,6 +307,8 @@ SCENARIOS: dict[str, Scenario] = {
     "repeat-1": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
     "repeat-2": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
     "speed": Scenario("sapphire-rapids", "base", "deterministic", 2, speed, PASSIVE),
+    "memory": Scenario(str(Path(__file__).with_name("memory-bound.toml")), "base",
+                       "deterministic", 2, speed, PASSIVE),
     "turbo-bytes": Scenario("e5-2698-v4", "base", "deterministic", 8, turbo, PASSIVE),
     "turbo-groups": Scenario("sapphire-rapids", "base", "deterministic", 6, turbo, PASSIVE),
     "two-packages": Scenario("e5-2670-v3", "base", "deterministic", 16, topology, PASSIVE),

@@ -28,6 +28,16 @@ def test_speed_is_proportional_to_frequency(guests: Guests, khz: int) -> None:
     assert fast / slow == pytest.approx(khz / SPEEDS_KHZ[0], rel=0.01)
 
 
+@pytest.mark.boots("memory")
+@pytest.mark.parametrize("khz", [khz for khz in SPEEDS_KHZ if khz != 2_000_000])
+def test_memory_does_not_get_faster(guests: Guests, khz: int) -> None:
+    """Half of the time at 2 GHz is memory's: 1 / (0.5 + 0.5 * 2 GHz / f)."""
+    result = guests.get("memory")
+    at_base = guestdata.work(result.text("speed-2000000"))[0].rate
+    rate = guestdata.work(result.text(f"speed-{khz}"))[0].rate
+    assert rate / at_base == pytest.approx(1 / (0.5 + 0.5 * 2_000_000 / khz), rel=0.02)
+
+
 @pytest.mark.boots("turbo-bytes")
 @pytest.mark.parametrize("busy,mhz", enumerate(
     (3600, 3600, 3400, 3300, 3200, 3100, 3000, 2900), 1))
