@@ -177,10 +177,13 @@ void arch_set_cpu_capacity(int cpu, unsigned long cap, unsigned long max_cap,
  */
 unsigned long arch_scale_cpu_capacity(int cpu)
 {
-	if (static_branch_unlikely(&hybrid_capacity_key))
-		return READ_ONCE(per_cpu(cpu_capacity, cpu));
+	unsigned long capacity = SCHED_CAPACITY_SCALE;
 
-	return SCHED_CAPACITY_SCALE;
+	/* A branch, because most systems are spared the memory access by it */
+	if (static_branch_unlikely(&hybrid_capacity_key))
+		capacity = READ_ONCE(per_cpu(cpu_capacity, cpu));
+
+	return capacity;
 }
 EXPORT_SYMBOL_GPL(arch_scale_cpu_capacity);
 
@@ -237,12 +240,10 @@ static u32 __init read_turbo_ratio(void)
 
 static bool __init turbo_disabled_by_firmware(void)
 {
-	u64 misc_enable;
+	u64 setting;
 
-	if (rdmsrl_safe(MSR_IA32_MISC_ENABLE, &misc_enable))
-		return false;
-
-	return misc_enable & MSR_IA32_MISC_ENABLE_TURBO_DISABLE;
+	return !rdmsrl_safe(MSR_IA32_MISC_ENABLE, &setting) &&
+	       setting & MSR_IA32_MISC_ENABLE_TURBO_DISABLE;
 }
 
 /* Some hypervisors offer the counters and never move them, idle or not */
