@@ -15,7 +15,7 @@ endif
 .PHONY: $(DOORS) python
 
 # For tools/build; each may also come from the environment.
-export MACHINE CPUS CMD KSRC BASE JOBS TIME
+export MACHINE CPUS CMD FAULTS KSRC BASE JOBS TIME
 
 PYTHON := /usr/bin/python3
 

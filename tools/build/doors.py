@@ -213,7 +213,8 @@ def show_help() -> int:
   MACHINE=  machine file below tools/testing/virtual-silicon/machines, without .toml
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
   TIME=     free or deterministic              JOBS=  parallel compilers
-  BASE=     point release of the base          KSRC=  tarball or directory instead""")
+  BASE=     point release of the base          KSRC=  tarball or directory instead
+  FAULTS=   file with what the CPU is to do wrong, and when""")
     return 0
 
 

@@ -11,7 +11,8 @@ import proc
 from ui import Fail
 
 PYTHON = "/usr/bin/python3"
-_OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd"}
+_OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd",
+            "FAULTS": "--faults"}
 
 
 def command(subcommand: str, *options: str) -> list[str]:

@@ -336,8 +336,11 @@ static VsWrite amd_write(VsThread *t, uint32_t msr, uint64_t val)
         t->hwcr = val;
         return VS_WRITE_DONE;
     case REG_AMD_PSTATE_CTL:
+        if (val & ~7ull) {
+            return VS_WRITE_FAULT;
+        }
         t->pstate_ctl = val;
-        return val & ~7ull ? VS_WRITE_FAULT : VS_WRITE_DONE;
+        return VS_WRITE_DONE;
     case REG_AMD_PSTATE_LIMIT:
     case REG_AMD_PSTATE_STATUS:
         return VS_WRITE_FAULT;
