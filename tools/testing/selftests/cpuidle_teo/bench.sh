@@ -4,7 +4,7 @@
 # "governor load value above below" lines: above and below are cpuidle's counters
 # of choices that were too deep and too shallow, all CPUs, per second.
 #
-#	bench.sh [REPETITIONS [SECONDS [GOVERNOR...]]]
+#	[REPETITIONS [SECONDS [GOVERNOR...]]]
 
 repetitions=${1:-3}
 seconds=${2:-1}
