@@ -66,15 +66,17 @@ def download_source(package: str, version: str, directory: Path) -> Path:
     """The .dsc of a source package, with its archives next to it."""
     options = _private_apt()
     command = ["apt-get", *options, "source", "--download-only", f"{package}={version}"]
+    said = ""
     done = proc.capture(command, cwd=directory, check=False)
     if done.returncode:
         # Third-party entries without source make the update fail as a whole;
         # what counts is whether the package is there afterwards.
         updated = proc.capture(["apt-get", *options, "update"], check=False)
+        said = updated.stderr.decode(errors="replace")
         done = proc.capture(command, cwd=directory, check=False)
     found = list(directory.glob(f"{package}_*.dsc"))
     if done.returncode or len(found) != 1:
-        said = (updated.stderr + done.stderr).decode(errors="replace")
+        said += done.stderr.decode(errors="replace")
         raise Fail(packages.reason(said, f"download of the source of {package} {version}"),
                    said.strip())
     return found[0]

@@ -84,11 +84,3 @@ class Known:
             for sha256, releases in by_age:
                 lines.append(f"{sha256}  {path}  {' '.join(sorted(releases, key=release_order))}")
         self.file.write_text(HEADER + "".join(line + "\n" for line in lines))
-
-
-class Accept(Known):
-    """Takes every version as known: while accepting, and for releases to learn."""
-
-    def check(self, path: str, content: bytes | None) -> None:
-        if content is None:
-            super().check(path, content)

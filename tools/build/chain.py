@@ -17,11 +17,9 @@ import basehashes
 import cache
 import git
 import mail
-from manifest import Entry, Series, WholeFile, loose_files
+from manifest import Series, WholeFile, loose_files
 from mail import Mail
 from ui import Fail
-
-LOOSE_MAIL = Mail(git.IDENTITY, "", "", "", "")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ import mails
 import manifest
 import packages
 import paths
-import proc
 import qemu
 import refresh
 import releases
@@ -27,7 +26,7 @@ import versions
 import vsilicon
 from base import Base
 from manifest import Series
-from ui import Fail, say
+from ui import say
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,8 @@ def _check_out(repo: Path, target: Path) -> None:
     with Step("kernel (base): writing its source"):
         index = {"GIT_INDEX_FILE": str(target.parent / "index")}
         git.run(f"--git-dir={repo}", f"--work-tree={target}", "-c", "core.bare=false",
-                "-c", "checkout.workers=0", "read-tree", "--reset", "-u", importer.BRANCH, env=index)
+                "-c", "checkout.workers=0", "read-tree", "--reset", "-u", importer.BRANCH,
+                env=index)
         (target.parent / "index").unlink()
     done.touch()
 
@@ -132,7 +133,8 @@ def configure(source: Path, name: str, fragments: list[Path]) -> None:
     wanted.write_text("".join(f.read_text() for f in fragments))
     fresh = obj / "fresh.config"
     proc.logged([*_make(source), f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
-                 "allnoconfig"], paths.LOG / f"config-{name}.log", what=f"kernel ({name}) configuration")
+                 "allnoconfig"], paths.LOG / f"config-{name}.log",
+                what=f"kernel ({name}) configuration")
     if lost := unmet(wanted.read_text(), fresh.read_text()):
         raise Fail(f"kernel ({name}): {len(lost)} requested symbols did not come out as asked: "
                    + ", ".join(lost) + " (a dependency is missing, or the symbol does not exist)")

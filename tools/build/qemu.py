@@ -33,8 +33,8 @@ PROGRAM = "qemu-system-x86_64"
 OBJ_MIB = 600
 
 CONFIGURE = ["--target-list=x86_64-softmmu", "--without-default-features", "--enable-tcg",
-             "--enable-fdt=system", "--disable-docs", "--disable-tools", "--disable-werror", "--disable-debug-info",
-             "--meson=/usr/bin/meson", "--with-git-submodules=ignore"]
+             "--enable-fdt=system", "--disable-docs", "--disable-tools", "--disable-werror",
+             "--disable-debug-info", "--meson=/usr/bin/meson", "--with-git-submodules=ignore"]
 
 _IMPORT = "qemu import 1"
 _NINJA = re.compile(r"^\[(?P<done>\d+)/(?P<total>\d+)\]")

@@ -60,7 +60,8 @@ def _demand_orderly(tree: Tree, series: Series, known: basehashes.Known) -> None
     if trees.tip_of(tree, base, series, known) != tree.ref(TIP):
         raise Fail(f"the repository's series has changed since {where} was made: refresh would"
                    " undo that; put those changes aside (git stash), refresh, and bring them back")
-    if git.call("merge-base", "--is-ancestor", base, "HEAD", repo=tree.path, check=False).returncode:
+    if git.call("merge-base", "--is-ancestor", base, "HEAD", repo=tree.path,
+                check=False).returncode:
         raise Fail(f"{where}: its commits do not stand on the base ({BASE})")
 
 

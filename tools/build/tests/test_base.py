@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -11,13 +11,12 @@ import aptget
 import base
 import cache
 import git
-import importer
 import releases
 from conftest import MAKEFILE
 from ui import Fail
 
 
-def pack(place, suffix: str) -> "Path":
+def pack(place, suffix: str) -> Path:
     target = place.source.with_name(f"linux-6.12.99.tar{suffix}")
     subprocess.run(["tar", "-caf", target, "-C", place.source.parent, place.source.name], check=True)
     return target

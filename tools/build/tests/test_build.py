@@ -68,6 +68,12 @@ def test_packages_file_is_sound():
     assert all(groups.values())
 
 
+def test_packages_of_the_guest_are_listed():
+    recipe = (paths.SILICON / "guest/recipe.txt").read_text()
+    needed = set(re.findall(r"^package\s+(\S+)", recipe, re.M))
+    assert needed <= set(packages.load()["guest"])
+
+
 def test_packages_error_names_the_line(tmp_path):
     (tmp_path / "p").write_text("[build]\ngcc make\n")
     with pytest.raises(Fail, match="p:2: expected one package"):
