@@ -96,9 +96,11 @@ def test_zeroed_counters_are_zero_and_count_from_there(result: Result) -> None:
 def test_counters_set_back(result: Result) -> None:
     seen = samples(result, 2, 3)
     last, first = before(seen, 2)[-1], during(seen, 2)[0]
-    ran = (first.time_ns - last.time_ns) * BASE_KHZ / 1e6
-    assert first.mperf - last.mperf == pytest.approx(ran - 100_000_000, rel=0.05)
-    assert first.aperf < last.aperf
+    ns = first.time_ns - last.time_ns
+    for counter in ("mperf", "aperf"):
+        ran = khz(before(seen, 2), counter) * ns / 1e6
+        assert getattr(first, counter) - getattr(last, counter) == \
+            pytest.approx(ran - 100_000_000, abs=10_000_000)
     assert khz(during(seen, 2), "mperf") == pytest.approx(BASE_KHZ, rel=0.05)
 
 
@@ -150,7 +152,8 @@ def test_spurious_wakes(result: Result) -> None:
     t = trace.read(result.trace)
     woken = [ns for ns, reason, _ in t.wakes[1]
              if reason == "other" and ns >= 4000 * MS]
-    assert 80 <= len(woken) <= 100
+    # one each ms, but for those that find the CPU reading registers
+    assert 50 <= len(woken) <= 100
     assert max(woken) <= 4101 * MS
 
 
