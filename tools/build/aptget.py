@@ -33,17 +33,21 @@ class Offer:
 
 
 def offers(package: str) -> list[Offer]:
-    """Versions of a binary package, newest first."""
-    said = proc.text(["apt-cache", "madison", package])
-    versions = list(dict.fromkeys(line.split("|")[1].strip() for line in said.splitlines()
-                                  if line.endswith("Packages")))
-    found = []
-    for version in versions:
-        shown = proc.text(["apt-cache", "show", f"{package}={version}"])
-        sha256 = re.search(r"^SHA256: (\w+)$", shown, re.M)
-        if sha256:
-            found.append(Offer(package, version, sha256[1]))
-    return found
+    """Versions of a binary package that can be downloaded, newest first."""
+    done = proc.capture(["apt-cache", "show", "--all-versions", package], check=False)
+    return parse_offers(package, done.stdout.decode(errors="replace"))
+
+
+def parse_offers(package: str, shown: str) -> list[Offer]:
+    """Offers from what apt-cache show prints, in its order. The entry of an
+    installed version that is on offer no more has no checksum."""
+    found = {}
+    for stanza in shown.split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Version|SHA256): (\S+)$", stanza, re.M))
+        if fields.get("Package") == package and "SHA256" in fields:
+            found.setdefault(fields["Version"],
+                             Offer(package, fields["Version"], fields["SHA256"]))
+    return list(found.values())
 
 
 def download(offer: Offer, directory: Path) -> Path:

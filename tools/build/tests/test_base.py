@@ -167,6 +167,13 @@ def test_source_stanzas():
         "Components: main\nSigned-By: /k\n")
 
 
+def test_offers_are_what_can_be_downloaded():
+    shown = ("Package: p\nVersion: 2-1\nSHA256: aa\n\nPackage: p\nVersion: 2-1\nSHA256: aa\n\n"
+             "Package: p\nVersion: 1-1\nSHA256: bb\n\nPackage: p\nStatus: installed\nVersion: 0-1\n")
+    assert [(o.version, o.sha256) for o in aptget.parse_offers("p", shown)] == [
+        ("2-1", "aa"), ("1-1", "bb")]
+
+
 def test_offer_knows_its_release():
     assert aptget.Offer("p", "6.12.117-1~deb12u1", "0").release == "6.12.117"
     assert aptget.Offer("p", "1:7.2+dfsg-7+deb12u18", "0").release == "7.2+dfsg"
