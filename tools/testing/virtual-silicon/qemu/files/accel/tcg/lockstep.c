@@ -159,6 +159,20 @@ static int execute(CPUState *cs, int64_t insns)
 }
 
 /*
+ * What came while @cs was still executing with interrupts off, and is pending,
+ * ends its rest as it begins: nobody is going to call.
+ */
+static void note_pending(CPUState *cs)
+{
+    LockstepVcpu *v = lockstep_vcpu(cs);
+
+    if (cs->halted && !v->called && virtual_silicon->awaited(cs)) {
+        v->called = true;
+        v->event = v->now;
+    }
+}
+
+/*
  * Executes @cs up to *@end.  A timer that is set meanwhile to an earlier time
  * brings *@end forward, for this vCPU and for those after it.
  */
@@ -183,6 +197,7 @@ static void run_stretch(CPUState *cs, int64_t *end)
         qemu_wait_io_event_common(cs);
         *end = MIN(*end, next_timer());
     }
+    note_pending(cs);
 }
 
 /* Lets a vCPU that was called leave its rest.  False: it goes on resting. */
