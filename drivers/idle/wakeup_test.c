@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Does every wake-up of an idle CPU arrive, and when?
+ *
+ * Tokens go from CPU to CPU. The thread that holds one waits for a random time,
+ * then wakes an idle CPU in one of several ways and passes the token to it, or
+ * keeps it and waits for a timer of its own. All other CPUs are idle meanwhile,
+ * in the states that sysfs allows them, so that it is those that are tested.
+ * What is measured is the time from the sender's action to the first
+ * instruction of the receiver that has to do with it:
+ *
+ *	store	  wake_up_process(): for a CPU that polls or monitors its flags
+ *		  that is a store, to which it comes running
+ *	ipi	  an interrupt from another CPU
+ *	nmi	  the same, not maskable
+ *	irq	  a device's interrupt line, triggered by software
+ *	timer	  a high-resolution timer of the CPU
+ *
+ * A wake-up that is lost shows as a late one, once something else ends the rest,
+ * or, if nothing does, as a run that does not end.
+ *
+ *	cd /sys/kernel/debug/wakeup_test
+ *	echo 100000 >run	# so many wake-ups; returns when they are done
+ *	cat result
+ *	echo 100 >bound_us	# later ones are counted as late
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/prandom.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/smpboot.h>
+#include <linux/timekeeping.h>
+
+#include <asm/apic.h>
+#include <asm/irq.h>
+#include <asm/nmi.h>
+
+enum wakeup_kind { STORE, IPI, NMI, IRQ, TIMER, NR_KINDS };
+
+static const char * const kind_names[NR_KINDS] = {
+	"store", "ipi", "nmi", "irq", "timer"
+};
+
+/* Lines of the ISA bus that rarely have a device; a CPU each, from CPU 0 on. */
+static const unsigned int isa_lines[] = { 5, 6, 7, 10, 11, 14, 15 };
+
+/* Most pauses are so short that the receiver is on its way into the state. */
+#define PAUSE_BITS		15
+#define LONG_PAUSE_BITS		19
+
+struct wakeup_count {
+	u64 nr;
+	u64 late;
+	u64 sum_ns;
+	s64 max_ns;
+};
+
+/**
+ * struct wakeup_cpu - a CPU that takes part
+ * @cpu: its number
+ * @busy: it has a token, or one is on the way
+ * @go: the token has arrived, the thread may run
+ * @nmi_sent: the next NMI is ours
+ * @kind: how the token was sent
+ * @sent: when, CLOCK_MONOTONIC in ns; 0 if that is not to be measured
+ * @line: its interrupt line, 0 if it has none
+ * @timer: for TIMER
+ * @after_nmi: wakes the thread, which an NMI cannot do
+ * @rnd: its random numbers
+ * @count: what it has seen, per kind
+ */
+struct wakeup_cpu {
+	int cpu;
+	atomic_t busy;
+	bool go;
+	bool nmi_sent;
+	u8 kind;
+	s64 sent;
+	unsigned int line;
+	struct hrtimer timer;
+	struct irq_work after_nmi;
+	struct rnd_state rnd;
+	struct wakeup_count count[NR_KINDS];
+};
+
+static DEFINE_PER_CPU_ALIGNED(struct wakeup_cpu, wakeup_cpus);
+static DEFINE_PER_CPU(struct task_struct *, wakeup_threads);
+
+/* CPUs whose threads are not parked. */
+static struct cpumask wakeup_ready;
+
+static atomic64_t wakeups_left;
+static atomic_t wakeup_tokens;
+static DECLARE_COMPLETION(wakeups_done);
+static DEFINE_MUTEX(wakeup_mutex);	/* one run at a time */
+static u32 bound_us = 100;
+
+static void wakeup_measure(struct wakeup_cpu *c, enum wakeup_kind kind)
+{
+	struct wakeup_count *n = &c->count[kind];
+	s64 ns;
+
+	if (!c->sent)
+		return;
+
+	/* Clocks of two CPUs may differ by a little. */
+	ns = max_t(s64, ktime_get_mono_fast_ns() - c->sent, 0);
+	c->sent = 0;
+	n->nr++;
+	n->sum_ns += ns;
+	n->max_ns = max(n->max_ns, ns);
+	if (ns > (s64)READ_ONCE(bound_us) * NSEC_PER_USEC)
+		n->late++;
+}
+
+static void wakeup_arrived(struct wakeup_cpu *c)
+{
+	WRITE_ONCE(c->go, true);
+	wake_up_process(per_cpu(wakeup_threads, c->cpu));
+}
+
+static void wakeup_ipi(void)
+{
+	struct wakeup_cpu *c = this_cpu_ptr(&wakeup_cpus);
+
+	wakeup_measure(c, IPI);
+	wakeup_arrived(c);
+}
+
+static int wakeup_nmi(unsigned int cmd, struct pt_regs *regs)
+{
+	struct wakeup_cpu *c = this_cpu_ptr(&wakeup_cpus);
+
+	if (!READ_ONCE(c->nmi_sent))
+		return NMI_DONE;
+
+	WRITE_ONCE(c->nmi_sent, false);
+	wakeup_measure(c, NMI);
+	irq_work_queue(&c->after_nmi);
+	return NMI_HANDLED;
+}
+
+static void wakeup_after_nmi(struct irq_work *work)
+{
+	wakeup_arrived(container_of(work, struct wakeup_cpu, after_nmi));
+}
+
+/* After its CPU was offline a line leads elsewhere until the next interrupt. */
+static irqreturn_t wakeup_irq(int irq, void *arg)
+{
+	struct wakeup_cpu *c = arg;
+
+	if (c->cpu != smp_processor_id())
+		c->sent = 0;
+	wakeup_measure(c, IRQ);
+	wakeup_arrived(c);
+	return IRQ_HANDLED;
+}
+
+static enum hrtimer_restart wakeup_timer(struct hrtimer *timer)
+{
+	struct wakeup_cpu *c = container_of(timer, struct wakeup_cpu, timer);
+
+	wakeup_measure(c, TIMER);
+	wakeup_arrived(c);
+	return HRTIMER_NORESTART;
+}
+
+/* Each power of two is as likely as the next; now and then a long one. */
+static u32 wakeup_pause_ns(struct wakeup_cpu *c)
+{
+	u32 rnd = prandom_u32_state(&c->rnd);
+	u32 bits = rnd % 256 ? (rnd >> 8) % PAUSE_BITS : LONG_PAUSE_BITS;
+
+	return prandom_u32_state(&c->rnd) & GENMASK(bits, 0);
+}
+
+static void wakeup_spin(u32 ns)
+{
+	u64 end = ktime_get_mono_fast_ns() + ns;
+
+	while (ktime_get_mono_fast_ns() < end)
+		cpu_relax();
+}
+
+/* An idle CPU that now belongs to the sender, or -1. Preemption is off. */
+static int wakeup_claim(struct wakeup_cpu *self)
+{
+	int cpu = prandom_u32_state(&self->rnd) % nr_cpu_ids;
+
+	cpu = cpumask_next_wrap(cpu, &wakeup_ready, cpu, true);
+	if (cpu >= nr_cpu_ids || cpu == self->cpu)
+		return -1;
+
+	return atomic_cmpxchg(&per_cpu_ptr(&wakeup_cpus, cpu)->busy, 0, 1) ? -1 : cpu;
+}
+
+static enum wakeup_kind wakeup_choose(struct wakeup_cpu *self,
+				      const struct wakeup_cpu *to)
+{
+	u32 rnd = prandom_u32_state(&self->rnd) % 8;
+
+	if (rnd < 3)
+		return STORE;
+	if (rnd < 5)
+		return IPI;
+	if (rnd < 6)
+		return NMI;
+	return to->line ? IRQ : IPI;
+}
+
+/* Preemption is off, so that the receiver stays online. */
+static void wakeup_send(struct wakeup_cpu *to, enum wakeup_kind kind)
+{
+	to->kind = kind;
+	to->sent = ktime_get_mono_fast_ns();
+	switch (kind) {
+	case STORE:
+		wakeup_arrived(to);
+		break;
+	case IPI:
+		__apic_send_IPI(to->cpu, X86_PLATFORM_IPI_VECTOR);
+		break;
+	case NMI:
+		WRITE_ONCE(to->nmi_sent, true);
+		__apic_send_IPI(to->cpu, NMI_VECTOR);
+		break;
+	default:
+		if (irq_inject_interrupt(to->line))
+			wakeup_arrived(to);
+		break;
+	}
+}
+
+static void wakeup_by_timer(struct wakeup_cpu *c)
+{
+	ktime_t expires = ktime_add_ns(ktime_get(), wakeup_pause_ns(c) + 1000);
+
+	c->kind = TIMER;
+	c->sent = expires;
+	hrtimer_start(&c->timer, expires, HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static void wakeup_drop_token(struct wakeup_cpu *c)
+{
+	atomic_set_release(&c->busy, 0);
+	if (atomic_dec_and_test(&wakeup_tokens))
+		complete(&wakeups_done);
+}
+
+static int wakeup_should_run(unsigned int cpu)
+{
+	return READ_ONCE(per_cpu_ptr(&wakeup_cpus, cpu)->go);
+}
+
+/* The token is here: pass it on. */
+static void wakeup_run(unsigned int cpu)
+{
+	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
+	int next = -1;
+
+	if (c->kind == STORE)
+		wakeup_measure(c, STORE);
+	c->sent = 0;
+	WRITE_ONCE(c->go, false);
+
+	if (atomic64_dec_return(&wakeups_left) < 0) {
+		wakeup_drop_token(c);
+		return;
+	}
+
+	wakeup_spin(wakeup_pause_ns(c));
+
+	preempt_disable();
+	if (prandom_u32_state(&c->rnd) % 4)
+		next = wakeup_claim(c);
+	if (next < 0) {
+		wakeup_by_timer(c);
+	} else {
+		struct wakeup_cpu *to = per_cpu_ptr(&wakeup_cpus, next);
+		enum wakeup_kind kind = wakeup_choose(c, to);
+
+		/* From here on somebody may send us one. */
+		atomic_set_release(&c->busy, 0);
+		wakeup_send(to, kind);
+	}
+	preempt_enable();
+}
+
+/* What is on the way while the CPU goes off arrives in any case, but late. */
+static void wakeup_park(unsigned int cpu)
+{
+	cpumask_clear_cpu(cpu, &wakeup_ready);
+	per_cpu_ptr(&wakeup_cpus, cpu)->sent = 0;
+}
+
+static void wakeup_unpark(unsigned int cpu)
+{
+	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
+
+	c->sent = 0;
+	if (c->line)
+		irq_set_affinity(c->line, cpumask_of(cpu));
+	cpumask_set_cpu(cpu, &wakeup_ready);
+}
+
+static struct smp_hotplug_thread wakeup_hotplug = {
+	.store			= &wakeup_threads,
+	.thread_should_run	= wakeup_should_run,
+	.thread_fn		= wakeup_run,
+	.setup			= wakeup_unpark,
+	.park			= wakeup_park,
+	.unpark			= wakeup_unpark,
+	.thread_comm		= "wakeup_test/%u",
+};
+
+/* A token for every second CPU, given to those by a store. */
+static void wakeup_give_tokens(void)
+{
+	int tokens = max(num_online_cpus() / 2, 1U), cpu;
+
+	reinit_completion(&wakeups_done);
+	atomic_set(&wakeup_tokens, tokens);
+	for_each_cpu(cpu, &wakeup_ready) {
+		struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
+
+		if (!tokens--)
+			break;
+		atomic_set(&c->busy, 1);
+		wakeup_send(c, STORE);
+	}
+}
+
+static int wakeup_run_set(void *data, u64 wakeups)
+{
+	int cpu, err;
+
+	if (!wakeups || wakeups > S64_MAX)
+		return -EINVAL;
+
+	err = mutex_lock_interruptible(&wakeup_mutex);
+	if (err)
+		return err;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(&wakeup_cpus, cpu)->count, 0,
+		       sizeof(wakeup_cpus.count));
+
+	atomic64_set(&wakeups_left, wakeups);
+	cpus_read_lock();
+	wakeup_give_tokens();
+	cpus_read_unlock();
+	wait_for_completion(&wakeups_done);
+	mutex_unlock(&wakeup_mutex);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(wakeup_run_fops, NULL, wakeup_run_set, "%llu\n");
+
+static void wakeup_add(struct wakeup_count *sum, const struct wakeup_count *n)
+{
+	sum->nr += n->nr;
+	sum->late += n->late;
+	sum->sum_ns += n->sum_ns;
+	sum->max_ns = max(sum->max_ns, n->max_ns);
+}
+
+static int result_show(struct seq_file *m, void *unused)
+{
+	int kind, cpu;
+
+	seq_puts(m, "kind wake-ups late mean_ns max_ns\n");
+	for (kind = 0; kind < NR_KINDS; kind++) {
+		struct wakeup_count sum = {};
+
+		for_each_possible_cpu(cpu)
+			wakeup_add(&sum, &per_cpu_ptr(&wakeup_cpus, cpu)->count[kind]);
+		seq_printf(m, "%s %llu %llu %llu %lld\n", kind_names[kind],
+			   sum.nr, sum.late,
+			   sum.nr ? div64_u64(sum.sum_ns, sum.nr) : 0, sum.max_ns);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(result);
+
+static void __init wakeup_init_cpu(int cpu)
+{
+	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
+
+	c->cpu = cpu;
+	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	c->timer.function = wakeup_timer;
+	c->after_nmi = IRQ_WORK_INIT_HARD(wakeup_after_nmi);
+	prandom_seed_state(&c->rnd, cpu + 1);
+
+	if (cpu < ARRAY_SIZE(isa_lines) &&
+	    !request_irq(isa_lines[cpu], wakeup_irq, IRQF_NOBALANCING, "wakeup_test", c))
+		c->line = isa_lines[cpu];
+}
+
+static int __init wakeup_test_init(void)
+{
+	struct dentry *dir;
+	int cpu, err;
+
+	if (x86_platform_ipi_callback)
+		return -EBUSY;
+
+	for_each_possible_cpu(cpu)
+		wakeup_init_cpu(cpu);
+	x86_platform_ipi_callback = wakeup_ipi;
+	err = register_nmi_handler(NMI_LOCAL, wakeup_nmi, 0, "wakeup_test");
+	if (!err)
+		err = smpboot_register_percpu_thread(&wakeup_hotplug);
+	if (err)
+		return err;
+
+	dir = debugfs_create_dir("wakeup_test", NULL);
+	debugfs_create_file_unsafe("run", 0200, dir, NULL, &wakeup_run_fops);
+	debugfs_create_file("result", 0400, dir, NULL, &result_fops);
+	debugfs_create_u32("bound_us", 0600, dir, &bound_us);
+	return 0;
+}
+late_initcall(wakeup_test_init);
