@@ -152,6 +152,45 @@ def topology(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Marks of loads on chosen CPUs.
+KIND_MARKS = {"first": 30, "last": 32, "all": 34}
+
+
+def kinds(m: Machine, cpus: int) -> bytes:
+    """Cores of two kinds: each alone, then all together."""
+    job = Job()
+    job.step("cpufreq", "dump_cpufreq")
+    job.step("cpuidle", "dump_cpuidle")
+    job.step("registers", "".join(f"echo cpu {cpu}; vs-msr {cpu} 0xce 0x771 0xc00102b0; "
+                                  for cpu in (0, cpus - 1)) + "true")
+    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
+    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor")
+    job.step("rest", _load("-c none -t 0.3", 36))
+    job.step("idle", "dump_cpuidle")
+    for name, which in (("first", "0"), ("last", str(cpus - 1)), ("all", "all")):
+        job.step(f"load-{name}", f"vs-load -c {which} -t 0.1 -m {KIND_MARKS[name]}")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Marks: the first of two threads of a core, both, one of each of two cores.
+SMT_MARKS = {"one": 40, "siblings": 42, "cores": 44}
+
+
+def smt(m: Machine, cpus: int) -> bytes:
+    """Two threads per core: CPUs 2 and 3 are siblings, 4 is on another core."""
+    job = Job()
+    job.step("topology", "dump $CPU/cpu[0-9]*/topology/thread_siblings_list")
+    for name, which in (("one", "2"), ("siblings", "2-3"), ("cores", "2,4")):
+        job.step(name, _load(f"-c {which} -t 0.2", SMT_MARKS[name]))
+    job.step("requests", f"put userspace {_FREQ}/scaling_governor; put 800000 "
+             f"{_FREQ}/scaling_setspeed; put 2000000 $CPU/cpu3/cpufreq/scaling_setspeed; "
+             "vs-load -c 2 -t 0.1 -m 46; vs-load -c 2-3 -t 0.1 -m 48")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 def messages(m: Machine, cpus: int) -> bytes:
     """Nothing but a boot and what the kernel said of it."""
     job = Job()
@@ -273,6 +312,38 @@ def hwp_active(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Marks by energy-performance bias.
+BIAS_MARKS = {0: 20, 8: 22, 15: 24}
+#: A byte goes from CPU to CPU and back so many times.
+ROUND_TRIPS = 200
+_BIAS = "$CPU/cpu[0-9]*/power/energy_perf_bias"
+_SHALLOW = "$CPU/cpu[0-9]*/cpuidle/state[23]/disable"
+
+
+def knobs(m: Machine, cpus: int) -> bytes:
+    """Bias, PAUSE, the way from CPU to CPU, and bits that are not to be written."""
+    job = Job()
+    # the stock driver leaves HWP alone that has no preference field
+    job.step("enable", "vs-msr 0 0x770=1; vs-msr 1 0x770 0x774")
+    for bias, mark in BIAS_MARKS.items():
+        job.step(f"bias-{bias}", f"put {bias} {_BIAS}; vs-msr 1 0x1b0; "
+                 "vs-load -c 1 -t 0.1 -w 2 -p 5000; "
+                 f"vs-load -c 1 -t 0.2 -w 2 -p 5000 -m {mark}")
+    job.step("pause", f"put 0 {_BIAS}; vs-load -c 1 -t 0.05; vs-load -c 1 -t 0.1 -P -m 30")
+    job.step("reserved", "vs-msr 1 0x1a0=0x40050009; vs-msr 1 0x199=0x200001400; "
+             "vs-msr 1 0x1a0=0x850089; vs-msr 1 0x1a0; true")
+    job.step("turbo-on", "turbostat true 2>&1 | grep CPUID.6")
+    job.step("turbo-off", "for cpu in 0 1; do vs-msr $cpu 0x1a0=0x4000850089; done; "
+             "turbostat true 2>&1 | grep CPUID.6; vs-load -c 1 -t 0.05; "
+             "vs-load -c 1 -t 0.1 -m 32")
+    job.step("ping", f"put 1 {_SHALLOW}; mkfifo /tmp/a /tmp/b; exec 5<>/tmp/a 6<>/tmp/b; "
+             f"turbostat -q --show CPU sh -c '"
+             f"taskset 1 dd bs=1 count={ROUND_TRIPS} <&5 >&6 & printf x >&5; "
+             f"taskset 2 dd bs=1 count={ROUND_TRIPS} <&6 >&5; wait' 2>&1")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: Limit of the package's power: above the cores at rest, below all at turbo.
 POWER_LIMIT_W = 125
 _LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
@@ -320,6 +391,8 @@ SCENARIOS: dict[str, Scenario] = {
                            LOST_TURBO),
     "zero-counters": Scenario("sapphire-rapids", "base", "deterministic", 2, look,
                               PASSIVE, ZERO_COUNTERS),
+    "knobs": Scenario(str(Path(__file__).with_name("knobs.toml")), "base",
+                      "deterministic", 2, knobs, "intel_pstate=disable"),
     "hwp-active": Scenario("sapphire-rapids-hwp", "base", "deterministic", 2, hwp_active,
                            "intel_pstate=active"),
     "hwp-passive": Scenario("sapphire-rapids-hwp", "base", "deterministic", 4,
@@ -329,6 +402,11 @@ SCENARIOS: dict[str, Scenario] = {
                            "amd_pstate=passive"),
     "amd-pstate-active": Scenario("epyc-7763", "base", "deterministic", 2, amd_pstate,
                                   "amd_pstate=active"),
+    "two-kinds-amd": Scenario("ryzen-5-7545u", "base", "deterministic", 4, kinds,
+                              "amd_pstate=passive"),
+    "two-kinds-intel": Scenario("core-i9-12900k", "base", "deterministic", 4, kinds,
+                                PASSIVE),
+    "smt": Scenario("sapphire-rapids-smt", "base", "deterministic", 6, smt, PASSIVE),
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }

@@ -180,8 +180,9 @@ def test_groups_of_few_cores() -> None:
 
 
 def test_energy_unit_of_silvermont() -> None:
-    """2^5 uJ, next to the 1/2^15 J that the emulator counts."""
+    """2^5 uJ, which the emulator counts in."""
     assert encode.msrs(load("celeron-j1900"))[0x606] >> 8 & 0x1F == 5
+    assert ini.sections(load("celeron-j1900"))["power"]["energy_unit_uj"] == 1 << 5
 
 
 def test_amd_pstates() -> None:

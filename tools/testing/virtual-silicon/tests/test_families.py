@@ -123,3 +123,23 @@ def test_patched_kernel_ratio(name: str, guests: Guests) -> None:
     dmesg = guests.get(f"patched-{name}").text("dmesg")
     assert guestdata.invariance_ratio(dmesg) == PARTS[name].patched_ratio
     assert guestdata.warnings(dmesg) == []
+
+
+@pytest.mark.boots("family-xeon-phi-7250")
+def test_counters_of_a_thousand_cycles(guests: Guests) -> None:
+    """turbostat multiplies what KNL counts; the ratio is as good as ever."""
+    result = guests.get("family-xeon-phi-7250")
+    row = turbostat.table(result.text("one")).cpus[1]
+    assert 85 < row["Busy%"] <= 100.1
+    assert row["Bzy_MHz"] == pytest.approx(1600, rel=0.01)
+
+
+@pytest.mark.boots("family-celeron-j1900")
+def test_energy_in_units_of_microjoules(guests: Guests) -> None:
+    """Silvermont's own unit, 2^5 uJ, as turbostat and the kernel read it."""
+    result = guests.get("family-celeron-j1900")
+    assert result.trace
+    seen = trace.window(trace.read(result.trace), MARKS["one"], MARKS["one"] + 1)
+    table = turbostat.table(result.text("one"))
+    assert table.summary["Pkg_J"] / table.seconds == \
+        pytest.approx(seen.package_j / seen.seconds, rel=0.02)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import ini, ssdt
-from .encode import MAX_CPUID_LEVEL, MAX_EXTENDED_LEVEL
+from .encode import MAX_EXTENDED_LEVEL, cpuid_level
 from .errors import GuestError, UsageError
 from .job import Answer, Section
 from .machine import Machine
@@ -56,6 +56,7 @@ class Config:
     mode: str = "free"
     append: str = ""
     trace: bool = True
+    compact: bool = False	# compressed, as trace.gz
     qemu_plain: bool = False
     faults: Path | None = None	# what is to break, and when
     limits: Limits = field(default_factory=Limits)
@@ -92,7 +93,8 @@ def _cpu_option(m: Machine) -> str:
     return ",".join([
         "max", f"vendor={m.vendor}", f"family={m.family}", f"model={m.model}",
         f"stepping={m.stepping}", f"model-id={_escape(m.title)}",
-        f"level={MAX_CPUID_LEVEL if m.vendor == 'GenuineIntel' else 0x10}", f"xlevel={MAX_EXTENDED_LEVEL:#x}",
+        f"level={cpuid_level(m) if m.vendor == 'GenuineIntel' else 0x10}",
+        f"xlevel={MAX_EXTENDED_LEVEL:#x}",
         f"ucode-rev={m.microcode << 32:#x}",
         "-hypervisor", "-la57", "-svm", "-3dnow", "-3dnowext", "-sse4a", "-mmxext",
     ])
@@ -107,13 +109,17 @@ def _accel_options(mode: str) -> list[str]:
     raise UsageError(f"unknown time mode {mode!r}; there are: {', '.join(MODES)}")
 
 
+def _trace_file(c: Config) -> Path:
+    return c.out / ("trace.gz" if c.compact else "trace.txt")
+
+
 def _model_options(c: Config) -> list[str]:
     if c.qemu_plain:
         return []
     option = (f"virtual-silicon,id=vs0,machine={_escape(str(c.out / 'machine.ini'))},"
               f"time={c.mode},report={_escape(str(c.out / 'model.json'))}")
     if c.trace:
-        option += f",trace={_escape(str(c.out / 'trace.txt'))}"
+        option += f",trace={_escape(str(_trace_file(c)))}"
     if c.faults:
         option += f",faults={_escape(str(c.faults))}"
     return ["-object", option]
@@ -129,13 +135,14 @@ def kernel_command_line(c: Config) -> str:
 
 def machine_options(c: Config) -> list[str]:
     """Everything but where the serial ports go."""
-    sockets = c.machine.sockets(c.cpus)
+    sockets, threads = c.machine.sockets(c.cpus), c.machine.threads
     firmware = [word for path in FIRMWARE for word in ("-L", path)]
     return [
         str(c.qemu), *firmware, *_model_options(c), *_accel_options(c.mode),
         "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
         "-no-reboot", "-m", str(MEMORY_MIB), "-cpu", _cpu_option(c.machine),
-        "-smp", f"{c.cpus},sockets={sockets},cores={c.cpus // sockets},threads=1",
+        "-smp", f"{c.cpus},sockets={sockets},cores={c.cpus // sockets // threads},"
+        f"threads={threads}",
         "-acpitable", f"file={_escape(str(c.out / 'ssdt.aml'))}",
         "-kernel", str(c.kernel), "-initrd", str(c.out / "initrd"),
         "-append", kernel_command_line(c),
@@ -148,9 +155,9 @@ def prepare(c: Config) -> None:
     if c.faults and not c.faults.is_file():
         raise UsageError(f"fault file {c.faults}: not found")
     c.out.mkdir(parents=True, exist_ok=True)
-    for name in ("console.log", "results.log", "model.json", "trace.txt"):
+    for name in ("console.log", "results.log", "model.json", "trace.txt", "trace.gz"):
         (c.out / name).unlink(missing_ok=True)
-    (c.out / "machine.ini").write_text(ini.render(c.machine), encoding="ascii")
+    (c.out / "machine.ini").write_text(ini.render(c.machine, c.cpus), encoding="ascii")
     ssdt.compile_table(ssdt.source(c.machine, c.cpus), c.out / "ssdt.aml")
     (c.out / "initrd").write_bytes(c.initramfs.read_bytes() + c.job)
 
@@ -302,7 +309,7 @@ def run(c: Config, on_section: Callable[[Section], None] | None = None) -> Resul
         (c.out / "initrd").unlink()	# large, and made anew for each boot
     return Result(status, watch.answer, watch.seconds(), watch.boot_seconds,
                   watch.console, _read_report(c.out / "model.json"),
-                  c.out / "trace.txt" if c.trace and not c.qemu_plain else None)
+                  _trace_file(c) if c.trace and not c.qemu_plain else None)
 
 
 def _wait_off(process: subprocess.Popen[bytes], limit: float = 15) -> None:

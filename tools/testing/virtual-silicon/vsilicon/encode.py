@@ -34,6 +34,7 @@ POWER_SHIFT, TIME_SHIFT = 3, 10
 CRYSTAL_HZ = 1_000_000_000
 
 MAX_CPUID_LEVEL = 0x16
+HYBRID_CPUID_LEVEL = 0x1A
 MAX_EXTENDED_LEVEL = 0x80000008
 LOCK = 1 << 31
 
@@ -103,11 +104,11 @@ TURBO_ENCODERS = {"bytes": turbo_bytes, "groups": turbo_groups,
 def rapl_unit(m: Machine) -> int:
     """0x606: power 3:0, energy 12:8, time 19:16, each as 1/2^n.
 
-    Silvermont's energy is 2^n uJ instead: the nearest.
+    Silvermont's energy is 2^n uJ instead.
     """
     energy = m.power["energy_unit_shift"]
-    if m.turbo.layout == "atom":
-        energy = round(math.log2(1e6 / 2**energy))
+    if m.power["energy_unit_uj"]:
+        energy = round(math.log2(m.power["energy_unit_uj"]))
     return (field(POWER_SHIFT, 0, 4) | field(energy, 8, 5)
             | field(TIME_SHIFT, 16, 4))
 
@@ -174,6 +175,9 @@ def msrs(m: Machine) -> dict[int, int]:
         out.update(client(m))
     if m.turbo.layout == "atom":
         out.update(atom(m))
+    if m.classes and m.features["core_type"]:
+        # SECONDARY_TURBO_RATIO_LIMIT: of E-cores, as many as are in use
+        out[0x650] = pack_bytes([m.classes[0].max_ratio] * min(8, m.classes[0].cores))
     return out
 
 
@@ -269,7 +273,7 @@ def leaf_5(m: Machine) -> Leaf:
 def leaf_6(m: Machine) -> Leaf:
     """EAX: turbo (1), always-running APIC timer (2), HWP (7) and its energy
     preference (10); ECX: APERF/MPERF, EPB (3)."""
-    hwp = 1 << 7 | 1 << 10 if m.hwp["present"] else 0
+    hwp = 1 << 7 | (1 << 10 if m.hwp["epp"] else 0) if m.hwp["present"] else 0
     return 1 << 1 | 1 << 2 | hwp, 0, 1 << 0 | 1 << 3, 0
 
 
@@ -288,8 +292,18 @@ def leaf_16(m: Machine) -> Leaf:
 
 def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
     """Leaves replaced as a whole."""
-    return {(0x5, None): leaf_5(m), (0x6, None): leaf_6(m),
-            (0x15, None): leaf_15(m), (0x16, None): leaf_16(m)}
+    out: dict[LeafKey, Leaf] = {
+        (0x5, None): leaf_5(m), (0x6, None): leaf_6(m),
+        (0x15, None): leaf_15(m), (0x16, None): leaf_16(m)}
+    if m.features["core_type"]:
+        # kind of core 31:24, its model 23:0 (assumed: 1)
+        out[0x1A, None] = (field(m.features["core_type"], 24) | 1, 0, 0, 0)
+    return out
+
+
+def cpuid_level(m: Machine) -> int:
+    """Highest basic leaf."""
+    return HYBRID_CPUID_LEVEL if m.features["core_type"] else MAX_CPUID_LEVEL
 
 
 def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
@@ -299,8 +313,10 @@ def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
         (0x1, None): (0, 0, monitor | est, 0),
         (0x80000007, None): (0, 0, 0, 1 << 8),	# invariant TSC
     }
-    if m.features["waitpkg"]:
-        out[0x7, 0] = (0, 0, 1 << 5, 0)
+    waitpkg = 1 << 5 if m.features["waitpkg"] else 0
+    hybrid = 1 << 15 if m.features["core_type"] else 0
+    if waitpkg or hybrid:
+        out[0x7, 0] = (0, 0, waitpkg, hybrid)
     return out
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 from collections.abc import Sequence
@@ -21,10 +22,11 @@ MAX_CPUS = 64
 
 @dataclass(frozen=True)
 class IdleState:
-    """One state that MWAIT enters."""
+    """One state that MWAIT enters, or a read of an I/O port."""
 
     name: str
     hints: tuple[int, ...]
+    port: int
     exit_us: float
     entry_us: float
     residency_us: float
@@ -60,8 +62,25 @@ class Turbo:
 
 
 @dataclass(frozen=True)
+class CoreClass:
+    """Cores that differ from the machine's first kind; 0: as those."""
+
+    name: str
+    cores: int
+    base_ratio: int
+    max_ratio: int
+    efficient_ratio: int
+    hwp_unit_khz: int
+    power_permille: int
+    core_type: int
+
+
+@dataclass(frozen=True)
 class Machine:
-    """One machine file.  Frequencies are ratios of the bus clock."""
+    """One machine file.  Frequencies are ratios of the bus clock.
+
+    `part` is set in what of_class() returns: the machine that the cores belong to.
+    """
 
     name: str
     path: Path
@@ -73,6 +92,7 @@ class Machine:
     microcode: int
     packages: int
     cores: int
+    threads: int
     bus_khz: int
     min_ratio: int
     base_ratio: int
@@ -87,6 +107,8 @@ class Machine:
     power: dict[str, Any]
     limits: dict[str, Any]
     time: dict[str, Any]
+    classes: tuple[CoreClass, ...] = ()
+    part: Machine | None = None
 
     @property
     def max_ratio(self) -> int:
@@ -95,15 +117,15 @@ class Machine:
     @property
     def tsc_khz(self) -> int:
         """The TSC runs at the base frequency on all parts described here."""
-        return self.base_ratio * self.bus_khz
+        return (self.part or self).base_ratio * self.bus_khz
 
     @property
     def ratios(self) -> range:
         return range(self.min_ratio, self.max_ratio + 1)
 
     def cppc(self, ratio: int) -> int:
-        """CPPC performance (AMD): 255 at the highest ratio."""
-        return 255 * ratio // self.max_ratio
+        """CPPC performance (AMD): one scale for all kinds of cores."""
+        return self.features["cppc_highest"] * ratio // (self.part or self).max_ratio
 
     def mhz(self, ratio: int) -> float:
         return ratio * self.bus_khz / 1000
@@ -125,22 +147,57 @@ class Machine:
                    * self.power["activity"])
         return dynamic + self.power["leakage_w"] * (volts / self.power["v_max"])**3
 
+    def of_class(self, kind: CoreClass) -> Machine:
+        """The machine as one of these cores shows it in its registers."""
+        base = kind.base_ratio or self.base_ratio
+        ratios = tuple(min(ratio, kind.max_ratio) for ratio in self.turbo.ratios)
+        states = (base, *self.pstate_ratios[1:]) if self.pstate_ratios else ()
+        return dataclasses.replace(
+            self, base_ratio=base, pstate_ratios=states, part=self,
+            turbo=dataclasses.replace(self.turbo, ratios=ratios),
+            hwp=self.hwp | {
+                "efficient_ratio": kind.efficient_ratio or self.hwp["efficient_ratio"],
+                "unit_khz": kind.hwp_unit_khz or self.bus_khz},
+            features=self.features | {"core_type": kind.core_type})
+
     def sockets(self, cpus: int) -> int:
-        """Packages used for so many CPUs: one while it has the cores."""
-        return 1 if cpus <= self.cores else -(-cpus // self.cores)
+        """Packages used for so many CPUs: one while it has the threads."""
+        return -(-cpus // (self.cores * self.threads))
+
+    def class_cpus(self, cpus: int) -> list[tuple[CoreClass, list[int]]]:
+        """CPUs of each class where so many are there: of each kind in proportion to
+        the whole part, rounded to a core, and the first kind first."""
+        cores = cpus // self.threads // self.sockets(cpus)
+        out: list[tuple[CoreClass, list[int]]] = []
+        end = cores
+        for kind in reversed(self.classes):
+            count = min(round(cores * kind.cores / self.cores), end - 1)
+            out.append((kind, [cpu for package in range(self.sockets(cpus))
+                               for core in range(end - count, end)
+                               for cpu in self._siblings(package * cores + core)]))
+            end -= count
+        return out[::-1]
+
+    def _siblings(self, core: int) -> range:
+        return range(core * self.threads, (core + 1) * self.threads)
 
     def check_cpus(self, cpus: int) -> int:
         """The number itself, or UsageError with what is allowed."""
-        most = min(MAX_CPUS, self.packages * self.cores)
+        package = self.cores * self.threads
+        most = min(MAX_CPUS, self.packages * package)
         if not 1 <= cpus <= most:
             limit = ("the guest kernel's limit" if most == MAX_CPUS
-                     else f"{self.packages} x {self.cores} cores")
+                     else f"{self.packages} x {self.cores} cores"
+                     + (f" x {self.threads} threads" if self.threads > 1 else ""))
             raise UsageError(f"CPUs: {cpus} asked for, {self.name} allows "
                              f"1 to {most} ({limit})")
         if cpus % self.sockets(cpus):
-            raise UsageError(f"CPUs: {cpus} asked for; more than {self.cores} on "
+            raise UsageError(f"CPUs: {cpus} asked for; more than {package} on "
                              f"{self.name} are spread over {self.sockets(cpus)} "
                              f"packages and must be a multiple of it")
+        if cpus % (self.sockets(cpus) * self.threads):
+            raise UsageError(f"CPUs: {cpus} asked for; a core of {self.name} has "
+                             f"{self.threads}, which come together")
         return cpus
 
 
@@ -178,6 +235,7 @@ def parse(text: str, path: Path) -> Machine:
     _check_package(checker, values)
     _check_power(checker, values)
     _check_control(checker, values)
+    _check_classes(checker, values)
     turbo = values["turbo"]
     return Machine(
         name=path.stem, path=path,
@@ -188,7 +246,8 @@ def parse(text: str, path: Path) -> Machine:
                    for state in values["idle"]),
         package=tuple(PackageState(**state) for state in values["package"]),
         hwp=values["hwp"], umwait=values["umwait"], power=values["power"],
-        limits=values["limits"], time=values["time"])
+        limits=values["limits"], time=values["time"],
+        classes=tuple(CoreClass(**kind) for kind in values["class"]))
 
 
 def _tables(text: str, path: Path) -> dict[str, Any]:
@@ -317,6 +376,9 @@ def _check_idle(checker: Checker, values: dict[str, Any]) -> None:
             raise checker.fail(f"{name}: exit latency {exit_us} us does not rise; "
                                f"the state before has {last}", "idle", "exit_us", index)
         last = exit_us
+        if bool(state["hints"]) == bool(state["port"]):
+            raise checker.fail(f"{name}: needs hints, or else a port", "idle", "hints",
+                               index)
         for hint in state["hints"]:
             if hint in seen:
                 raise checker.fail(f"{name}: hint {hint:#04x} is already "
@@ -358,6 +420,35 @@ def _check_control(checker: Checker, values: dict[str, Any]) -> None:
     if limits["thermal_resistance"] and not limits["thermal_tau_s"]:
         raise checker.fail("thermal_resistance needs thermal_tau_s above zero",
                            "limits", "thermal_resistance")
+
+
+def _check_classes(checker: Checker, values: dict[str, Any]) -> None:
+    freq, classes = values["frequency"], values["class"]
+    amd, top = bool(freq["pstate_ratios"]), values["turbo"]["ratios"][0]
+    for index, kind in enumerate(classes):
+        base = kind["base_ratio"] or freq["base_ratio"]
+        if not freq["min_ratio"] <= base <= kind["max_ratio"] <= top:
+            raise checker.fail(
+                f"{kind['name']}: base_ratio {base} and max_ratio {kind['max_ratio']} "
+                f"do not rise from min_ratio {freq['min_ratio']} to the machine's "
+                f"highest, {top}", "class", "max_ratio", index)
+        if kind["efficient_ratio"] > base:
+            raise checker.fail(f"{kind['name']}: efficient_ratio is above base_ratio",
+                               "class", "efficient_ratio", index)
+        if amd and len(freq["pstate_ratios"]) > 1 and base <= freq["pstate_ratios"][1]:
+            raise checker.fail(f"{kind['name']}: base_ratio {base} is not above the "
+                               "second of pstate_ratios", "class", "base_ratio", index)
+        if bool(kind["core_type"]) != bool(values["features"]["core_type"]):
+            raise checker.fail(f"{kind['name']}: core_type is for all kinds of cores, "
+                               "features.core_type for the first, or for none",
+                               "class", "core_type", index)
+        if not re.fullmatch(r"\w+", kind["name"]) or kind["name"] in [
+                other["name"] for other in classes[:index]]:
+            raise checker.fail(f"class name {kind['name']!r} must be letters or digits, "
+                               "and unique", "class", "name", index)
+    if sum(kind["cores"] for kind in classes) >= values["machine"]["cores"] and classes:
+        raise checker.fail("the classes leave no core of the first kind", "class",
+                           "cores", len(classes) - 1)
 
 
 def _check_power(checker: Checker, values: dict[str, Any]) -> None:

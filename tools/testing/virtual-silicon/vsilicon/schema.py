@@ -38,6 +38,17 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "microcode": Key("int", 1, 1, 2**32 - 1),
         "packages": Key("int", 1, 1, 8),
         "cores": Key("int", low=1, high=256),
+        "threads": Key("int", 1, 1, 4),		# of each core
+    },
+    "class": {
+        "name": Key("string"),
+        "cores": Key("int", low=1, high=255),	# so many of the machine's
+        "base_ratio": Key("int", 0, 0, 255),	# 0: as the machine
+        "max_ratio": Key("int", low=1, high=255),
+        "efficient_ratio": Key("int", 0, 0, 255),
+        "hwp_unit_khz": Key("int", 0, 0, 200_000),
+        "power_permille": Key("int", 1000, 1, 10_000),
+        "core_type": Key("int", 0, 0, 255),	# CPUID 1AH; with features.core_type
     },
     "frequency": {
         "bus_khz": Key("int", 100_000, 25_000, 200_000),
@@ -49,6 +60,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
     "hwp": {
         "present": Key("bool", False),
         "efficient_ratio": Key("int", 0, 0, 255),
+        "unit_khz": Key("int", 0, 0, 200_000),	# of a performance level, 0: bus_khz
+        "epp": Key("bool", True),		# else the energy-performance bias
     },
     "turbo": {
         "layout": Key("string", choices=("bytes", "groups", "deltas", "atom", "none")),
@@ -60,12 +73,16 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "client_msrs": Key("bool", False),
         "pkg_cstate_limit": Key("int", 0, 0, 15),
         "tj_max": Key("int", 100, 1, 127),
+        "core_type": Key("int", 0, 0, 255),	# CPUID 1AH, of a hybrid part
+        "counter_unit": Key("int", 1, 1, 1024),	# cycles of APERF and MPERF
         "cppc_msrs": Key("bool", False),	# AMD: requests by MSRC001_02Bx
+        "cppc_highest": Key("int", 255, 1, 255),	# AMD: performance at the top
         "zero_msrs": Key("ints", (), 0, 0xFFFFFFFF),
     },
     "idle": {
         "name": Key("string"),
-        "hints": Key("ints", low=0, high=0xFF),
+        "hints": Key("ints", (), 0, 0xFF),
+        "port": Key("int", 0, 0, 0xFFFF),	# a read of it enters the state
         "exit_us": Key("number"),
         "entry_us": Key("number", 0.0, 0),
         "residency_us": Key("number", low=0),
@@ -94,7 +111,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "leakage_w": Key("number", low=0),
         "capacitance_nf": Key("number", low=0),
         "activity": Key("number", 1.0, 0.01, 1),
-        "energy_unit_shift": Key("int", 14, 1, 31),
+        "energy_unit_shift": Key("int", 14, 1, 31),	# 1/2^n J
+        "energy_unit_uj": Key("int", 0, 0, 4096),	# in its place
         "dram_unit_nj": Key("int", 0, 0),
         "rapl": Key("strings", choices=("package", "cores", "dram")),
     },
@@ -109,11 +127,14 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "quantum_ns": Key("int", 10_000, 1_000, 1_000_000),
         "memory_permille": Key("int", 0, 0, 1000),
         "pause_cycles": Key("int", 0, 0, 1_000_000),
+        "smt_permille": Key("int", 600, 100, 1000),
+        "ipi_ns": Key("int", 0, 0, 1_000_000),
     },
 }
 
-OPTIONAL_TABLES = {"umwait", "time", "features", "hwp", "package", "limits"}
-ARRAY_TABLES = {"idle", "package"}
+OPTIONAL_TABLES = {"umwait", "time", "features", "hwp", "package", "limits",
+                   "class"}
+ARRAY_TABLES = {"idle", "package", "class"}
 
 _TYPE_NAMES = {
     "int": "an integer", "number": "a number", "bool": "true or false",

@@ -22,9 +22,14 @@ COORDINATION_HW_ALL = 0xFE
 def pstates(m: Machine) -> list[tuple[int, int, int]]:
     """(MHz, mW, control word), fastest first; AMD parts have numbers there."""
     if m.pstate_ratios:
-        return [(int(m.mhz(ratio)), round(m.active_w(ratio) * 1000), number)
+        return [(int(m.mhz(ratio)), _mw(m, ratio), number)
                 for number, ratio in enumerate(m.pstate_ratios)]
     return [(mhz, mw, ratio << 8) for mhz, mw, ratio in ratio_states(m)]
+
+
+def _mw(m: Machine, ratio: int) -> int:
+    """The voltage is the part's, for all kinds of cores."""
+    return round((m.part or m).active_w(ratio) * 1000)
 
 
 def ratio_states(m: Machine) -> list[tuple[int, int, int]]:
@@ -37,7 +42,7 @@ def ratio_states(m: Machine) -> list[tuple[int, int, int]]:
     turbo = [(base + 1, m.max_ratio)] if m.max_ratio > m.base_ratio else []
     plain = [(int(m.mhz(ratio)), ratio)
              for ratio in range(m.base_ratio, m.min_ratio - 1, -1)]
-    return [(mhz, round(m.active_w(ratio) * 1000), ratio)
+    return [(mhz, _mw(m, ratio), ratio)
             for mhz, ratio in turbo + plain]
 
 
@@ -69,29 +74,60 @@ def _cpc(m: Machine) -> str:
     return "\n        Name (_CPC, " + _package(values) + ")"
 
 
-def _cpu_objects(cpu: int, more: str) -> str:
+#: ACPI 8.4.1.1, and what AMD parts say: HLT or MWAIT for C1, a port for the others.
+_FIXED = "ResourceTemplate () { Register (FFixedHW, 2, 2, 0) }"
+
+
+def _cst(m: Machine) -> str:
+    """Idle states for the ACPI driver, where some are entered by port."""
+    if not any(state.port for state in m.idle):
+        return ""
+    entries = []
+    for number, state in enumerate(m.idle, 1):
+        place = (f"ResourceTemplate () {{ Register (SystemIO, 8, 0, 0x{state.port:X}) }}"
+                 if state.port else _FIXED)
+        entries.append(_package([place, min(number, 3), round(state.exit_us),
+                                 round(state.power_mw)]))
+    return "\n        Name (_CST, " + _package([len(entries), *entries]) + ")"
+
+
+def _cpu_objects(cpu: int, states: str, more: str) -> str:
     domain = _package([5, 0, cpu, COORDINATION_HW_ALL, 1])
     return f"""
     Scope ({_processor(cpu)})
     {{
         Method (_PCT, 0, NotSerialized) {{ Return (\\VPCT) }}
-        Method (_PSS, 0, NotSerialized) {{ Return (\\VPSS) }}
+        Method (_PSS, 0, NotSerialized) {{ Return (\\{states}) }}
         Name (_PPC, 0)
         Name (_PSD, Package () {{ {domain} }}){more}
     }}"""
 
 
-def source(m: Machine, cpus: int) -> str:
-    """ASL of the table."""
+def _pss(name: str, m: Machine) -> str:
+    """The P-states of one kind of core."""
     states = ",\n        ".join(
         _package([mhz, mw, TRANSITION_US, TRANSITION_US,
                   f"0x{word:04X}", f"0x{word:04X}"])
         for mhz, mw, word in pstates(m))
+    return f"""    Name (\\{name}, Package ({len(pstates(m))})
+    {{
+        {states}
+    }})
+"""
+
+
+def source(m: Machine, cpus: int) -> str:
+    """ASL of the table."""
+    kinds = [(m, list(range(cpus)))] + [(m.of_class(kind), numbers)
+                                        for kind, numbers in m.class_cpus(cpus)]
+    kind_of = {cpu: index for index, (_, numbers) in enumerate(kinds)
+               for cpu in numbers}
     externals = "\n    ".join(f"External ({_processor(cpu)}, ProcessorObj)"
                               for cpu in range(cpus))
-    more = _cpc(m) if m.pstate_ratios else ""
-    scopes = "".join(_cpu_objects(cpu, more) for cpu in range(cpus))
-    count = len(pstates(m))
+    more = [(_cpc(kind) if m.pstate_ratios else "") + _cst(m) for kind, _ in kinds]
+    scopes = "".join(_cpu_objects(cpu, f"VPS{kind_of[cpu]}", more[kind_of[cpu]])
+                     for cpu in range(cpus))
+    tables = "".join(_pss(f"VPS{index}", kind) for index, (kind, _) in enumerate(kinds))
     return f"""DefinitionBlock ("", "SSDT", 2, "VSILIC", "PSTATES", 1)
 {{
     {externals}
@@ -100,10 +136,7 @@ def source(m: Machine, cpus: int) -> str:
         ResourceTemplate () {{ Register (FFixedHW, 0, 0, 0) }},
         ResourceTemplate () {{ Register (FFixedHW, 0, 0, 0) }}
     }})
-    Name (\\VPSS, Package ({count})
-    {{
-        {states}
-    }}){scopes}
+{tables}{scopes}
 }}
 """
 

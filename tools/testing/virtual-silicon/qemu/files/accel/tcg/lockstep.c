@@ -55,6 +55,9 @@ static int64_t round_time;
 /* The vCPU whose code this thread executes right now; NULL between stretches. */
 static __thread CPUState *executing;
 
+/* The one whose stretch has just ended, while what it left to do is done. */
+static __thread CPUState *finishing;
+
 static LockstepVcpu *lockstep_vcpu(CPUState *cs)
 {
     return &vcpus[cs->cpu_index];
@@ -81,6 +84,9 @@ int64_t lockstep_get_clock(void)
 
         return v->now + insns_to_ns(v, executed_insns(executing));
     }
+    if (finishing) {
+        return lockstep_vcpu(finishing)->now;
+    }
     return qatomic_read_i64(&round_time);
 }
 
@@ -92,10 +98,14 @@ void lockstep_kick_vcpu_thread(CPUState *cs)
 void lockstep_handle_interrupt(CPUState *cs, int mask)
 {
     LockstepVcpu *v = lockstep_vcpu(cs);
+    CPUState *caller = executing ? executing : finishing;
 
     if (cs->halted && !v->called) {
         v->called = true;
         v->event = lockstep_get_clock();
+        if (caller && caller != cs) {
+            v->event += virtual_silicon->ipi_ns;
+        }
     }
     tcg_handle_interrupt(cs, mask);
 }
@@ -194,7 +204,9 @@ static void run_stretch(CPUState *cs, int64_t *end)
         if (execute(cs, insns) == EXCP_INTERRUPT) {
             qatomic_mb_set(&cs->exit_request, 0);
         }
+        finishing = cs;
         qemu_wait_io_event_common(cs);
+        finishing = NULL;
         *end = MIN(*end, next_timer());
     }
     note_pending(cs);

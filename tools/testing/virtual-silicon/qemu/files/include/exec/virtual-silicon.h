@@ -21,6 +21,9 @@ typedef struct VirtualSiliconOps {
     /* Length of a lockstep round in ns. */
     int64_t quantum_ns;
 
+    /* From one vCPU's interrupt request to another that rests, ns. */
+    int64_t ipi_ns;
+
     /* A vCPU executes num / den instructions per ns.  Constant in a round. */
     void (*speed)(CPUState *cs, uint64_t *num, uint64_t *den);
 

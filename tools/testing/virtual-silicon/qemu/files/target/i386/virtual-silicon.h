@@ -25,8 +25,14 @@ uint64_t silicon_tsc(void);
 
 bool silicon_has_waitpkg(void);
 
+/* Does PAUSE take more than an instruction's time? */
+bool silicon_pauses(void);
+
 /* Does a store, a deadline or a masked interrupt end the rest of this vCPU? */
 bool silicon_calls(CPUState *cs);
+
+/* The guest has read @port: that may be how it asks for a rest. */
+void silicon_inb(CPUX86State *env, uint32_t port);
 
 void silicon_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra);
 G_NORETURN void silicon_mwait(CPUX86State *env, int next_eip_addend,

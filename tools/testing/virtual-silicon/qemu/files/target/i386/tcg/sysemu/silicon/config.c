@@ -70,7 +70,7 @@ static GArray *read_list(VsReader *r, const char *group, const char *key)
 {
     g_autofree char *s = read_string(r, group, key);
     g_auto(GStrv) parts = g_strsplit(s, ";", -1);
-    GArray *list = g_array_new(false, false, sizeof(uint64_t));
+    GArray *list = g_array_new(false, true, sizeof(uint64_t));
 
     for (unsigned i = 0; parts[i]; i++) {
         if (*parts[i] || parts[i + 1]) {
@@ -89,11 +89,12 @@ static void read_clock(VsReader *r, VsConfig *c)
     c->min_ratio = read_number(r, "clock", "min_ratio");
     c->base_ratio = read_number(r, "clock", "base_ratio");
     c->max_ratio = read_number(r, "clock", "max_ratio");
+    c->counter_unit = read_number(r, "clock", "counter_unit");
     if (!c->tsc_khz || !c->bus_khz || !c->min_ratio ||
         c->min_ratio > c->base_ratio || c->base_ratio > c->max_ratio ||
-        c->max_ratio > 255) {
+        c->max_ratio > 255 || !c->counter_unit) {
         reader_fail(r, "clock", "*", "need 0 < min_ratio <= base_ratio <= "
-                    "max_ratio <= 255 and clocks above 0");
+                    "max_ratio <= 255; clocks and counter_unit above 0");
     }
 }
 
@@ -120,9 +121,11 @@ static void read_state(VsReader *r, VsConfig *c, const char *name)
     g_autoptr(GArray) hints = read_list(r, group, "hints");
     VsState *s = &c->states[c->nstates];
 
-    if (c->nstates == VS_STATES || !hints->len || hints->len > VS_HINTS) {
-        reader_fail(r, group, "hints", "needs 1 to 8 entries, in at most "
-                    "12 states");
+    s->port = read_option(r, group, "port");
+    if (c->nstates == VS_STATES || !hints->len == !s->port ||
+        hints->len > VS_HINTS) {
+        reader_fail(r, group, "hints", "needs 1 to 8 entries, or a port, in at "
+                    "most 12 states");
         return;
     }
     c->nstates++;
@@ -220,11 +223,16 @@ static void read_levels(VsReader *r, VsConfig *c)
     }
 }
 
-/* Everything in [control] and [limits] may be absent. */
+/* Most of [control] and all of [limits] may be absent. */
 static void read_control(VsReader *r, VsConfig *c)
 {
     c->transition_ns = read_option(r, "control", "transition_ns");
     c->hwp = read_option(r, "control", "hwp");
+    c->hwp_epp = read_option(r, "control", "hwp_epp");
+    c->hwp_unit_khz = read_number(r, "control", "hwp_unit_khz");
+    if (!c->hwp_unit_khz) {
+        reader_fail(r, "control", "hwp_unit_khz", "must be above 0");
+    }
     c->efficient_ratio = read_option(r, "control", "efficient_ratio");
     c->cppc_nominal = read_option(r, "control", "cppc_nominal");
     if (has_key(r, "control", "pstate_ratios")) {
@@ -267,6 +275,7 @@ static void read_power(VsReader *r, VsConfig *c)
     memcpy(c->active_uw, active->data, active->len * sizeof(uint64_t));
     c->dram_uw = read_number(r, "power", "dram_uw");
     c->energy_unit_shift = read_number(r, "power", "energy_unit_shift");
+    c->energy_unit_uj = read_option(r, "power", "energy_unit_uj");
     c->dram_unit_nj = read_number(r, "power", "dram_unit_nj");
     c->pkg_msr = read_number(r, "power", "pkg_msr");
     c->cores_msr = read_number(r, "power", "cores_msr");
@@ -284,11 +293,14 @@ static void read_time(VsReader *r, VsConfig *c)
     c->quantum_ns = read_number(r, "time", "quantum_ns");
     c->memory_permille = read_option(r, "time", "memory_permille");
     c->pause_cycles = read_option(r, "time", "pause_cycles");
+    c->smt_permille = read_number(r, "time", "smt_permille");
+    c->ipi_ns = read_option(r, "time", "ipi_ns");
     if (!c->cycles_per_1000_insns || c->quantum_ns < 100 ||
-        c->quantum_ns > 1000000 || c->memory_permille > 1000) {
+        c->quantum_ns > 1000000 || c->memory_permille > 1000 ||
+        !c->smt_permille || c->smt_permille > 1000) {
         reader_fail(r, "time", "quantum_ns", "needs 100 to 1000000, "
-                    "cycles_per_1000_insns above 0 and memory_permille up to "
-                    "1000");
+                    "cycles_per_1000_insns and smt_permille above 0, "
+                    "memory_permille and smt_permille up to 1000");
     }
 }
 
@@ -367,7 +379,14 @@ static void read_class(VsReader *r, VsConfig *c, const char *group)
             *ratios[i].value = read_number(r, group, ratios[i].key);
         }
     }
-    if (class->config.max_ratio > c->max_ratio ||
+    if (has_key(r, group, "hwp_unit_khz")) {
+        class->config.hwp_unit_khz = read_number(r, group, "hwp_unit_khz");
+    }
+    class->config.residency_deeper = read_option(r, group, "residency_deeper");
+    if (c->npstates) {
+        class->config.pstate_ratios[0] = class->config.base_ratio;
+    }
+    if (!class->config.hwp_unit_khz || class->config.max_ratio > c->max_ratio ||
         class->config.base_ratio > class->config.max_ratio ||
         class->config.base_ratio < c->min_ratio) {
         reader_fail(r, group, "max_ratio", "must be at least base_ratio and "

@@ -24,6 +24,11 @@ bool silicon_has_waitpkg(void)
     return virtual_silicon && silicon->config.waitpkg;
 }
 
+bool silicon_pauses(void)
+{
+    return silicon->config.pause_cycles;
+}
+
 bool silicon_calls(CPUState *cs)
 {
     VsThread *t = vs_thread(cs);
@@ -115,6 +120,9 @@ static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
     if (m) {
         *den = *den * ((1000 - m) * base + m * khz) / (1000 * base);
     }
+    if (vs_core_shared(vs_thread(cs))) {
+        *num = *num * c->smt_permille / 1000;
+    }
 }
 
 static void idle_round(int64_t now)
@@ -145,10 +153,11 @@ static VirtualSiliconOps silicon_ops = {
 };
 
 /* From here on TCG asks the model. */
-void vs_ops_publish(bool deterministic, int64_t quantum_ns)
+void vs_ops_publish(bool deterministic, const VsConfig *c)
 {
     silicon_ops.deterministic = deterministic;
-    silicon_ops.quantum_ns = quantum_ns;
+    silicon_ops.quantum_ns = c->quantum_ns;
+    silicon_ops.ipi_ns = c->ipi_ns;
     virtual_silicon = &silicon_ops;
 }
 
@@ -215,7 +224,7 @@ static unsigned hint_state(uint32_t hint)
                 return i;
             }
         }
-        if ((s->hints[0] >> 4) <= ((hint >> 4) & 0xf)) {
+        if (s->nhints && (s->hints[0] >> 4) <= ((hint >> 4) & 0xf)) {
             best = i;
         }
     }
@@ -237,6 +246,29 @@ void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
     t->break_on_irq = extensions & 1;
     t->rest_state = hint_state(env->regs[R_EAX] & 0xff);
     leave(env, true);
+}
+
+/*
+ * A read of the port of a state (AMD, and what ACPI calls SystemIO): the vCPU
+ * rests after the instruction until an interrupt, masked ones included.
+ */
+void silicon_inb(CPUX86State *env, uint32_t port)
+{
+    const VsConfig *c = &silicon->config;
+    CPUState *cs = env_cpu(env);
+    VsThread *t = vs_thread(cs);
+
+    for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
+        if (c->states[i].port && c->states[i].port == port) {
+            qatomic_set(&t->called, false);
+            t->break_on_irq = true;
+            t->rest_state = i;
+            cs->halted = 1;
+            cs->exception_index = EXCP_HLT;
+            cpu_exit(cs);
+            return;
+        }
+    }
 }
 
 /* Time passes by instructions: PAUSE uses up as many as its cycles are. */

@@ -94,9 +94,23 @@ static uint64_t core_uw(const VsCore *core)
     return uw;
 }
 
+/* A core rests as deep as its least idle thread. */
+static unsigned core_state(const VsCore *core)
+{
+    unsigned depth = VS_STATES;
+
+    for (unsigned i = 0; i < core->nthreads; i++) {
+        unsigned state = core->threads[i]->state;
+
+        depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
+    }
+    return depth == VS_STATES ? VS_OFF : depth;
+}
+
 /* @now may lie before core->since: what was charged too much is taken back. */
 static void settle_core(VsCore *core, int64_t now)
 {
+    core->state_ns[core_state(core)] += now - core->since;
     core->energy = energy_add(core->energy, now - core->since, core_uw(core));
     core->since = now;
 }
@@ -125,15 +139,36 @@ static unsigned turbo_limit(const VsPackage *package)
     return c->bin_ratios[bin];
 }
 
-/* Threads of a core share its clock: the highest request of them counts. */
+/*
+ * Threads of a core share its clock: the highest request counts, of those that
+ * are active if any are (SDM volume 3, 15.6: coordination by hardware).
+ */
 static unsigned core_ratio(const VsCore *core)
 {
+    bool active = core_active(core);
     unsigned ratio = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
-        ratio = MAX(ratio, vs_request_ratio(core->threads[i]));
+        const VsThread *t = core->threads[i];
+
+        if (!active || vs_state(t->state)->active) {
+            ratio = MAX(ratio, vs_request_ratio(t));
+        }
     }
     return ratio;
+}
+
+/* Does another thread of the core execute too? */
+bool vs_core_shared(const VsThread *t)
+{
+    for (unsigned i = 0; i < t->core->nthreads; i++) {
+        const VsThread *other = t->core->threads[i];
+
+        if (other != t && other->state == VS_C0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void set_khz(VsCore *core, uint64_t khz, int64_t now)
@@ -192,13 +227,9 @@ static unsigned package_level(const VsPackage *package)
     unsigned depth = VS_STATES, level = 0;
 
     for (unsigned i = 0; i < package->ncores; i++) {
-        const VsCore *core = package->cores[i];
+        unsigned state = core_state(package->cores[i]);
 
-        for (unsigned j = 0; j < core->nthreads; j++) {
-            unsigned state = core->threads[j]->state;
-
-            depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
-        }
+        depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
     }
     while (level + 1 < c->nlevels && depth >= c->levels[level + 1].core_state) {
         level++;
@@ -255,10 +286,14 @@ void vs_model_rest(VsThread *t, int64_t now)
  * until it executes it draws what it draws when running (voltage and clock
  * come up), but MPERF stands still.  In free-running time the latency of the
  * host's own wake-up is all there is.
+ *
+ * A thread in a state for MWAIT beside one that executes has only itself to
+ * bring up, which takes what the first of those states takes.
  */
 int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
 {
-    const VsState *s = vs_state(t->state);
+    bool shared = t->state > VS_MWAIT && vs_core_shared(t);
+    const VsState *s = vs_state(shared ? VS_MWAIT : t->state);
     int64_t left = MAX(event, t->since);
     int64_t runs = left;
 
@@ -302,6 +337,12 @@ uint64_t vs_mperf(const VsThread *t, int64_t now)
 uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now)
 {
     return t->ns[state] + (t->state == state ? MAX(now - t->since, 0) : 0);
+}
+
+uint64_t vs_core_state_ns(const VsCore *core, unsigned state, int64_t now)
+{
+    return core->state_ns[state] +
+           (core_state(core) == state ? now - core->since : 0);
 }
 
 VsEnergy vs_core_energy(const VsCore *core, int64_t now)

@@ -26,6 +26,12 @@ enum {
 /* Enhanced SpeedStep and automatic thermal control are on. */
 #define MISC_ENABLE_FIXED   (1ull << 16 | 1ull << 3)
 
+/*
+ * Those that the SDM, volume 4, table 2-2 names for some part; 38: turbo off.
+ * Writing any other raises #GP.
+ */
+#define MISC_ENABLE_BITS    (1ull << 38 | 1ull << 34 | 0x00d51889ull)
+
 static int64_t clock_now(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
@@ -54,6 +60,9 @@ int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc)
 
 static uint32_t energy_units(VsEnergy e)
 {
+    if (silicon->config.energy_unit_uj) {
+        return e.uj / silicon->config.energy_unit_uj;
+    }
     return ((unsigned __int128)e.uj << silicon->config.energy_unit_shift) /
            1000000;
 }
@@ -86,8 +95,9 @@ static bool read_residency(const VsThread *t, uint32_t msr, int64_t now,
 
     /* states may share a register, as C1 and C1E do */
     for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
-        if (c->states[i].residency_msr == msr) {
-            ns += vs_state_ns(t, i, now);
+        if (c->states[i].residency_msr == msr ||
+            (found && t->config->residency_deeper && !c->states[i].active)) {
+            ns += vs_core_state_ns(t->core, i, now);
             found = true;
         }
     }
@@ -130,7 +140,8 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         }
         /* fall through */
     case VS_REG_MPERF:
-        *val = vs_shown(&t->shown_mperf, vs_mperf(t, now));
+        *val = vs_shown(&t->shown_mperf, vs_mperf(t, now)) /
+               silicon->config.counter_unit;
         return true;
     case REG_AMD_APERF_RO:
         if (!silicon->config.npstates) {
@@ -138,7 +149,8 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         }
         /* fall through */
     case VS_REG_APERF:
-        *val = vs_shown(&t->shown_aperf, vs_aperf(t, now));
+        *val = vs_shown(&t->shown_aperf, vs_aperf(t, now)) /
+               silicon->config.counter_unit;
         return true;
     case REG_MISC_ENABLE:
         *val = env->msr_ia32_misc_enable | t->misc_enable | MISC_ENABLE_FIXED;
@@ -174,7 +186,9 @@ bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
 /* The guest has set the counter; it goes on from there. */
 static void set_counter(VsShown *s, uint64_t count, uint64_t val)
 {
-    *s = (VsShown) { .count = count, .shown = val, .permille = s->permille };
+    *s = (VsShown) { .count = count,
+                     .shown = val * silicon->config.counter_unit,
+                     .permille = s->permille };
 }
 
 /* Returns false if the register does not take @val. */
@@ -211,6 +225,9 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
         set_counter(&t->shown_aperf, vs_aperf(t, now), val);
         return VS_WRITE_DONE;
     case REG_MISC_ENABLE:
+        if (val & ~MISC_ENABLE_BITS) {
+            return VS_WRITE_FAULT;
+        }
         env->msr_ia32_misc_enable = val & ~(1ull << 38);
         return vs_request_write(t, msr, val, now);
     case REG_UMWAIT_CONTROL:
@@ -257,6 +274,9 @@ bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     return result == VS_WRITE_DONE;
 }
 
+/* SDM volume 3, 15.3.2.1: it reads 0 while MISC_ENABLE bit 38 is set. */
+#define CPUID_6_EAX_TURBO   (1u << 1)
+
 typedef enum LeafOp { LEAF_REPLACE, LEAF_SET, LEAF_CLEAR } LeafOp;
 
 static void apply_leaves(const GArray *leaves, LeafOp op, uint32_t leaf,
@@ -293,6 +313,9 @@ void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
     apply_leaves(t->config->leaf_replace, LEAF_REPLACE, leaf, sub, regs);
     apply_leaves(t->config->leaf_clear, LEAF_CLEAR, leaf, sub, regs);
     apply_leaves(t->config->leaf_set, LEAF_SET, leaf, sub, regs);
+    if (leaf == 6 && vs_turbo_disabled(t)) {
+        *eax &= ~CPUID_6_EAX_TURBO;
+    }
     if (silicon->faults) {
         QEMU_LOCK_GUARD(&silicon->lock);
         vs_fault_cpuid(t, leaf, sub, regs);

@@ -81,7 +81,7 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
     qemu_add_machine_init_done_notifier(&s->machine_done);
     s->exit.notify = at_exit;
     qemu_add_exit_notifier(&s->exit);
-    vs_ops_publish(s->deterministic, s->config.quantum_ns);
+    vs_ops_publish(s->deterministic, &s->config);
 }
 
 /* The guest runs on it: it stays until the end. */

@@ -28,6 +28,7 @@ enum {
     REG_PERF_STATUS         = 0x198,
     REG_PERF_CTL            = 0x199,
     REG_MISC_ENABLE         = 0x1a0,
+    REG_ENERGY_PERF_BIAS    = 0x1b0,
     REG_PM_ENABLE           = 0x770,
     REG_HWP_CAPABILITIES    = 0x771,
     REG_HWP_REQUEST_PKG     = 0x772,
@@ -57,6 +58,12 @@ static bool turbo_off(const VsThread *t)
            (t->hwcr & HWCR_BOOST_OFF);
 }
 
+/* By the bit that Intel parts have for it. */
+bool vs_turbo_disabled(const VsThread *t)
+{
+    return t->misc_enable & MISC_ENABLE_TURBO_OFF;
+}
+
 static unsigned share_of_autonomy(unsigned epp)
 {
     return SHARE_ONE / 2 + epp * (SHARE_ONE * 45 / 100) / 255;
@@ -76,24 +83,52 @@ static unsigned wish_ratio(const VsThread *t, VsWish w)
     return MAX(w.min, MIN(ratio, w.max));
 }
 
+/* SDM volume 3, 15.4.4: without the preference field the bias, 0 to 15, is it. */
+static unsigned hwp_epp(const VsThread *t)
+{
+    uint64_t bias = 0;
+
+    if (t->config->hwp_epp) {
+        return (t->hwp_request >> 24) & 0xff;
+    }
+    vs_described_read(t, REG_ENERGY_PERF_BIAS, &bias);
+    return (bias & 0xf) * 255 / 15;
+}
+
+/* Performance levels to ratios: rounded down, as hwp_level() rounds up. */
+static unsigned hwp_ratio(const VsConfig *c, unsigned level)
+{
+    return level * c->hwp_unit_khz / c->bus_khz;
+}
+
+static uint64_t hwp_level(const VsConfig *c, unsigned ratio)
+{
+    return DIV_ROUND_UP(ratio * c->bus_khz, c->hwp_unit_khz);
+}
+
 static VsWish hwp_wish(const VsThread *t)
 {
+    const VsConfig *c = t->config;
+
     return (VsWish) {
-        .min = t->hwp_request & 0xff,
-        .max = (t->hwp_request >> 8) & 0xff,
-        .desired = (t->hwp_request >> 16) & 0xff,
-        .epp = (t->hwp_request >> 24) & 0xff,
+        .min = hwp_ratio(c, t->hwp_request & 0xff),
+        .max = hwp_ratio(c, (t->hwp_request >> 8) & 0xff),
+        .desired = hwp_ratio(c, (t->hwp_request >> 16) & 0xff),
+        .epp = hwp_epp(t),
     };
 }
 
 static unsigned cppc_ratio(const VsConfig *c, unsigned perf)
 {
-
     return DIV_ROUND_UP(perf * c->base_ratio, c->cppc_nominal);
 }
 
+/* 0, as after reset: nobody has asked for anything, so nothing is held back. */
 static VsWish cppc_wish(const VsThread *t)
 {
+    if (!t->cppc_request) {
+        return (VsWish) { .max = t->config->max_ratio };
+    }
     return (VsWish) {
         .max = cppc_ratio(t->config, t->cppc_request & 0xff),
         .min = cppc_ratio(t->config, (t->cppc_request >> 8) & 0xff),
@@ -197,9 +232,9 @@ static unsigned running_ratio(const VsThread *t)
 
 static uint64_t hwp_capabilities(const VsConfig *c)
 {
-
-    return c->max_ratio | c->base_ratio << 8 | c->efficient_ratio << 16 |
-           (uint64_t)c->min_ratio << 24;
+    return hwp_level(c, c->max_ratio) | hwp_level(c, c->base_ratio) << 8 |
+           hwp_level(c, c->efficient_ratio) << 16 |
+           hwp_level(c, c->min_ratio) << 24;
 }
 
 static uint64_t amd_status(const VsThread *t)
@@ -321,6 +356,9 @@ static VsWrite intel_write(VsThread *t, uint32_t msr, uint64_t val)
     case REG_PERF_STATUS:
         return VS_WRITE_FAULT;
     case REG_PERF_CTL:
+        if (val & ~(0xffffull | PERF_CTL_TURBO_OFF)) {
+            return VS_WRITE_FAULT;
+        }
         t->perf_ctl = val;
         return VS_WRITE_DONE;
     }
@@ -382,6 +420,9 @@ void vs_request_init(VsThread *t)
 
     t->perf_ctl = c->base_ratio << 8;
     /* what SDM 15.4.4 gives as reset values */
-    t->hwp_request = c->min_ratio | c->max_ratio << 8 | 0x80ull << 24;
+    if (c->hwp) {
+        t->hwp_request = hwp_level(c, c->min_ratio) |
+                         hwp_level(c, c->max_ratio) << 8 | 0x80ull << 24;
+    }
     t->hwcr = 1ull << 24;                       /* TscFreqSel: TSC runs at P0 */
 }

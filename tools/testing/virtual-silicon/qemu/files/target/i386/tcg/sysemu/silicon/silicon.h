@@ -52,11 +52,13 @@ typedef enum VsReason {
  * @unhalted: APERF and MPERF run in it
  * @active: its core counts as busy for the turbo limit
  * @residency_msr: counts TSC ticks spent in it, 0 if there is none
+ * @port: reading it enters the state, 0: MWAIT with one of @hints does
  */
 typedef struct VsState {
     char *name;
     uint32_t hints[VS_HINTS];
     unsigned nhints;
+    uint32_t port;
     int64_t exit_ns;
     int64_t entry_ns;
     uint64_t power_uw;
@@ -92,19 +94,25 @@ typedef struct VsLeaf {
 typedef struct VsConfig {
     uint64_t tsc_khz, bus_khz;
     unsigned min_ratio, base_ratio, max_ratio;
+    unsigned counter_unit;      /* cycles that APERF and MPERF count as one */
     unsigned bin_cores[VS_BINS], bin_ratios[VS_BINS], nbins;
     VsState states[VS_STATES];
     unsigned nstates;
     VsLevel levels[VS_LEVELS];  /* the first: some core is awake */
     unsigned nlevels;
+    bool residency_deeper;      /* the counters hold deeper states too */
     bool waitpkg;
     bool hwp;
+    bool hwp_epp;               /* else ENERGY_PERF_BIAS is the preference */
+    uint64_t hwp_unit_khz;      /* of a performance level */
     unsigned efficient_ratio;
     unsigned pstate_ratios[VS_PSTATES], npstates;       /* AMD if any */
     unsigned cppc_nominal;      /* CPPC performance at base_ratio, 0: none */
     int64_t transition_ns;
     uint64_t memory_permille;   /* of an instruction's time at base_ratio */
     unsigned pause_cycles;
+    uint64_t smt_permille;      /* speed of a thread beside a running one */
+    int64_t ipi_ns;             /* from CPU to CPU, to one that rests */
     int64_t power_tau_ns;       /* 0: no power limit */
     uint64_t rth_mk_per_w;      /* 0: no temperature */
     int64_t thermal_tau_ns;
@@ -112,6 +120,7 @@ typedef struct VsConfig {
     uint64_t *active_uw;        /* per ratio, from min_ratio */
     uint64_t dram_uw;
     unsigned energy_unit_shift;
+    uint64_t energy_unit_uj;    /* in place of 1/2^shift J, 0: not */
     uint64_t dram_unit_nj;
     uint32_t pkg_msr, cores_msr, core_msr, dram_msr;
     uint64_t cycles_per_1000_insns;
@@ -159,7 +168,10 @@ typedef struct VsFault VsFault;
 typedef struct VsPackage VsPackage;
 typedef struct VsThread VsThread;
 
-/* @since: energy is accounted up to here */
+/*
+ * @since: energy and @state_ns are accounted up to here
+ * @state_ns: time in the state that its least idle thread allows
+ */
 typedef struct VsCore {
     VsPackage *package;
     const VsConfig *config;     /* of its class */
@@ -170,6 +182,7 @@ typedef struct VsCore {
     QEMUTimer *transition;
     int64_t since;
     VsEnergy energy;
+    int64_t state_ns[VS_STATES];
 } VsCore;
 
 struct VsPackage {
@@ -245,7 +258,7 @@ struct VirtualSilicon {
     VsFault *faults;
     QEMUTimer *autonomy;
     QEMUTimer *limiter;
-    FILE *trace;
+    bool trace;                 /* somebody writes it down */
     int64_t energy_traced;
     bool finished;
 };
@@ -274,6 +287,8 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason);
 uint64_t vs_aperf(const VsThread *t, int64_t now);
 uint64_t vs_mperf(const VsThread *t, int64_t now);
 uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now);
+uint64_t vs_core_state_ns(const VsCore *core, unsigned state, int64_t now);
+bool vs_core_shared(const VsThread *t);
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_package_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_core_energy(const VsCore *core, int64_t now);
@@ -285,6 +300,7 @@ typedef enum VsWrite { VS_WRITE_PASS, VS_WRITE_DONE, VS_WRITE_FAULT } VsWrite;
 
 void vs_request_init(VsThread *t);
 unsigned vs_request_ratio(const VsThread *t);
+bool vs_turbo_disabled(const VsThread *t);
 bool vs_request_read(const VsThread *t, uint32_t msr, uint64_t *val);
 VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now);
 
@@ -306,7 +322,7 @@ unsigned vs_fault_limit(const VsThread *t, unsigned ratio);
 /* idle.c */
 void vs_idle_call(VsThread *t, VsReason reason);
 void vs_idle_init(VsThread *t);
-void vs_ops_publish(bool deterministic, int64_t quantum_ns);
+void vs_ops_publish(bool deterministic, const VsConfig *c);
 
 /* msr.c */
 uint64_t vs_tsc(CPUX86State *env, int64_t now);
