@@ -44,7 +44,7 @@ dump_cpufreq()
 
 dump_cpuidle()
 {
-	for _key in name disable latency residency usage time above below; do
+	for _key in name desc disable latency residency usage time above below; do
 		dump $CPU/cpu[0-9]*/cpuidle/state[0-9]*/$_key
 	done
 }

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from guests import Guests
-from scenarios import POWER_LIMIT_W, PREFERENCE_MARKS
+from scenarios import BIAS_MARKS, POWER_LIMIT_W, PREFERENCE_MARKS, ROUND_TRIPS
 from vsilicon import encode, guestdata, machine, trace, turbostat
 from vsilicon.boot import Result
 
@@ -152,3 +154,58 @@ def test_temperature_rises_under_load(passive: Result) -> None:
         assert value is not None and value & 1 << 31
         below[step] = value >> 16 & 0x7F
     assert 40 < below["warm"] < below["cool"] <= 98 - 35
+
+
+KNOBS = pytest.mark.boots("knobs")
+
+
+@pytest.fixture
+def knobs(guests: Guests) -> Result:
+    return guests.get("knobs")
+
+
+@KNOBS
+@pytest.mark.parametrize("bias,share", [(0, 0.50), (8, 0.74), (15, 0.95)])
+def test_bias_stands_in_for_the_preference(knobs: Result, bias: int, share: float) -> None:
+    """SDM vol. 3, 15.4.4: with CPUID.6.EAX[10] clear, 0x1B0 is the hardware's guide."""
+    assert guestdata.msr_values(knobs.text(f"bias-{bias}"))[0x1B0] == bias
+    assert window(knobs, BIAS_MARKS[bias]).cpus[1].busy == pytest.approx(share, abs=0.1)
+
+
+@KNOBS
+def test_every_step_of_the_knobs_ran(knobs: Result) -> None:
+    assert [s.name for s in knobs.answer.sections.values() if s.status] == []
+    assert guestdata.warnings(knobs.text("dmesg")) == []
+
+
+@KNOBS
+def test_pause_takes_its_cycles(knobs: Result) -> None:
+    """800 cycles in the machine file; next to them a PAUSE and its loop, 3 of 8 each."""
+    units = guestdata.work(knobs.text("pause"))[1]
+    seen = window(knobs, 30).cpus[1]
+    assert seen.mhz * 1e6 / (units.rate * 1000) == pytest.approx(824, rel=0.03)
+
+
+@KNOBS
+def test_reserved_bits_fault(knobs: Result) -> None:
+    """SDM vol. 4: bit 30 of 0x1A0 and bit 33 of 0x199 mean nothing."""
+    lines = knobs.text("reserved").splitlines()
+    assert lines[:2] == ["0x1a0 fault", "0x199 fault"]
+    assert lines[2] == "0x1a0 0x850089"
+
+
+@KNOBS
+def test_turbo_off_by_its_bit_hides_the_feature(knobs: Result) -> None:
+    """SDM vol. 3, 15.3.2.1: CPUID.6.EAX[1] is 0 while bit 38 of 0x1A0 is set."""
+    assert ", TURBO," in knobs.text("turbo-on")
+    assert ", No-TURBO," in knobs.text("turbo-off")
+    assert 1800 < window(knobs, 32).cpus[1].mhz <= 2000.1
+
+
+@KNOBS
+def test_interrupts_take_their_time_from_cpu_to_cpu(knobs: Result) -> None:
+    """300 us in the machine file, and what the kernel and dd do per byte."""
+    seconds = re.search(r"^(\d+\.\d+) sec$", knobs.text("ping"), re.MULTILINE)
+    assert seconds
+    hop_us = float(seconds[1]) * 1e6 / (2 * ROUND_TRIPS)
+    assert 300 < hop_us < 400

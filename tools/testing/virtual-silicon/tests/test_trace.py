@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,21 @@ def test_damaged_line_is_named(path: Path, line: str) -> None:
     path.write_text(TEXT + line + "\n")
     with pytest.raises(UsageError, match=r"trace.txt:16: not a trace event"):
         trace.read(path)
+
+
+def test_compressed_form(path: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "trace.gz"
+    packed.write_bytes(gzip.compress(TEXT.encode()))
+    assert trace.read(packed) == trace.read(path)
+
+
+def test_compressed_form_cut_short(tmp_path: Path) -> None:
+    """The emulator was killed: what has come out is read, up to a whole line."""
+    packer = zlib.compressobj(wbits=31)
+    packed = tmp_path / "trace.gz"
+    packed.write_bytes(packer.compress(TEXT.encode() + b"12000000 F 0 29")
+                       + packer.flush(zlib.Z_SYNC_FLUSH))
+    assert trace.read(packed).end_ns == 11000000
 
 
 def test_not_a_trace(path: Path) -> None:

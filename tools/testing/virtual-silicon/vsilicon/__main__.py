@@ -37,6 +37,8 @@ def _boot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--append", default="", help="more for the kernel command line")
     parser.add_argument("--faults", metavar="FILE",
                         help="what to break, and when (format: see README.md)")
+    parser.add_argument("--compact", action="store_true",
+                        help="the trace compressed, as trace.gz")
     parser.add_argument("--out", default=str(paths.RUN), help="directory for output")
 
 
@@ -56,6 +58,19 @@ def _guest_commands(sub: Commands) -> None:
     one.set_defaults(run=commands.shell)
 
 
+def _repeat_command(sub: Commands) -> None:
+    one = sub.add_parser("repeat", help="the same start several times, in deterministic "
+                         "time: identical to the byte?")
+    _boot_arguments(one)
+    one.add_argument("--cmd", help="shell command (default: a mix)")
+    one.add_argument("--runs", type=int, default=10)
+    one.add_argument("--load", type=int, default=4,
+                     help="busy host processes beside every second run (default 4)")
+    one.add_argument("--limit", type=_positive, default=600,
+                     help="host seconds of one run (default 600)")
+    one.set_defaults(run=commands.repeat_command)
+
+
 def _machine_commands(sub: Commands) -> None:
     one = sub.add_parser("check", help="check machine files (default: all)")
     one.add_argument("machines", nargs="*")
@@ -65,6 +80,7 @@ def _machine_commands(sub: Commands) -> None:
 
     one = sub.add_parser("ini", help="a machine as the emulator reads it")
     one.add_argument("machine")
+    one.add_argument("--cpus", type=int, help="CPUs of the guest (default: the part's)")
     one.add_argument("-o", "--output")
     one.set_defaults(run=commands.ini_command)
 
@@ -73,6 +89,11 @@ def _machine_commands(sub: Commands) -> None:
     one.add_argument("--cpus", type=int, default=4)
     one.add_argument("-o", "--output")
     one.set_defaults(run=commands.ssdt_command)
+
+    one = sub.add_parser("convert", help="a dump of a real machine to a machine file")
+    one.add_argument("dump", help="file, or - for standard input")
+    one.add_argument("-o", "--output")
+    one.set_defaults(run=commands.convert_command)
 
     one = sub.add_parser("packages", help="Debian packages the guest is made of")
     one.set_defaults(run=commands.packages)
@@ -95,7 +116,7 @@ def _trace_commands(sub: Commands) -> None:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_guest_commands, _machine_commands, _trace_commands):
+    for add in (_guest_commands, _repeat_command, _machine_commands, _trace_commands):
         add(sub)
     return top
 

@@ -10,7 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from . import boot, demo, ini, initramfs, machine, paths, plot, report, show, ssdt, trace
+from . import (boot, convert, demo, ini, initramfs, machine, paths, plot, repeat, report, show,
+               ssdt, trace)
+from .errors import UsageError
 from .job import Job, Section
 
 
@@ -40,7 +42,25 @@ def _write(text: str, target: str | None) -> None:
 
 
 def ini_command(args: argparse.Namespace) -> int:
-    _write(ini.render(machine.load(args.machine)), args.output)
+    m = machine.load(args.machine)
+    cpus = None if args.cpus is None else m.check_cpus(args.cpus)
+    _write(ini.render(m, cpus), args.output)
+    return 0
+
+
+def convert_command(args: argparse.Namespace) -> int:
+    """The file is read back, so that what is written is accepted by all commands."""
+    try:
+        text = sys.stdin.read() if args.dump == "-" else \
+            Path(args.dump).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{args.dump}: {error.strerror}") from error
+    made = convert.machine_file(convert.parse(text))
+    machine.parse(made, Path(args.output or "converted.toml"))
+    if args.output:
+        Path(args.output).write_text(made, encoding="utf-8")
+    else:
+        sys.stdout.write(made)
     return 0
 
 
@@ -69,7 +89,7 @@ def _config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
         qemu=paths.qemu(args.qemu),
         initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
         out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
-        faults=Path(args.faults) if args.faults else None,
+        faults=Path(args.faults) if args.faults else None, compact=args.compact,
         # CPUs start one by one, and the host has fewer than the guest.
         limits=boot.Limits(boot=60 + 3 * cpus))
 
@@ -142,6 +162,26 @@ def shell(args: argparse.Namespace) -> int:
     c = _config(args, initramfs.job({"run": script.encode()}),
                 f"{demo.KERNEL_ARGS} quiet loglevel=4")
     return boot.interactive(c)
+
+
+def repeat_command(args: argparse.Namespace) -> int:
+    """0 if all runs left the same bytes and the guest's command did not fail."""
+    job = Job()
+    job.step("command", f"sh -c {shlex.quote(args.cmd or repeat.COMMAND)}")
+    args.time = "deterministic"
+    c = _config(args, job.archive(), demo.KERNEL_ARGS)
+    c.limits = boot.Limits(args.limit, args.limit, args.limit)
+    done = []
+    print(f"{c.cpus} CPUs of {c.machine.name}, {args.kernel} kernel")
+    for run in repeat.runs(c, args.runs, args.load):
+        done.append(run)
+        print(f"  {run.seconds:6.1f} s of host time, {run.virtual:8.3f} s virtual, "
+              f"{run.instructions / run.seconds / 1e6:5.0f} million instructions/s"
+              + (", loaded host" if run.loaded else ""), flush=True)
+    for name, digest in done[0].digests.items():
+        print(f"  {name}: " + ("differs" if name in repeat.differing(done)
+                               else f"{digest} in all {len(done)}"))
+    return 1 if repeat.differing(done) or any(run.status for run in done) else 0
 
 
 def trace_command(args: argparse.Namespace) -> int:

@@ -6,7 +6,10 @@ Format: one event per line, time in ns first; see qemu/ and ../README.md.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,18 +94,31 @@ def _event(trace: Trace, time_ns: int, kind: str, where: int, rest: list[str]) -
         raise ValueError(f"unknown event {kind!r}")
 
 
+def _lines(path: Path) -> Iterator[str]:
+    """Of the text, or of the compressed form; a killed emulator cuts either short."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    with (gzip.open if packed else open)(path, "rt", encoding="ascii") as file:
+        try:
+            yield from file
+        except EOFError:
+            pass
+
+
 def read(path: Path) -> Trace:
     """The whole trace.  A last line cut short (emulator killed) is left out."""
     trace = Trace()
     try:
-        with path.open(encoding="ascii") as file:
-            if file.readline().rstrip("\n") != HEADER:
-                raise UsageError(f"{path}: not a trace (no {HEADER!r} line)")
-            for number, line in enumerate(file, 2):
-                if line.endswith("\n"):
-                    _line(trace, path, number, line)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        lines = _lines(path)
+        if next(lines, "").rstrip("\n") != HEADER:
+            raise UsageError(f"{path}: not a trace (no {HEADER!r} line)")
+        for number, line in enumerate(lines, 2):
+            if line.endswith("\n"):
+                _line(trace, path, number, line)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a trace ({error.reason})") from error
+    except (OSError, zlib.error) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     return trace
 
 

@@ -9,6 +9,8 @@
  * sleep; the share is of time, so the CPU idles for the rest at any frequency.
  * With units per period the share is of work: a slower clock leaves less idle.
  *
+ * With -P a unit is 1000 PAUSE instead, as programs spin that wait for a lock.
+ *
  * Output, one line per CPU: cpu units seconds units/s
  * With a mark also, per powercap zone: energy ZONE microjoules
  */
@@ -27,6 +29,7 @@
 #include <unistd.h>
 
 #define UNIT_STEPS	100000		/* some 100 us at 2 GHz */
+#define UNIT_PAUSES	1000
 #define MARK_MSR	0x400000f0	/* software range: a mark in the trace */
 #define NSEC		1000000000ll
 #define MAX_CPUS	64
@@ -46,6 +49,7 @@ static struct {
 	uint64_t fixed_units;
 	uint64_t period_units;
 	int duty;
+	int pause;
 	long mark;
 } options = { .duration_ns = NSEC, .period_ns = 10000000, .duty = 100, .mark = -1 };
 
@@ -72,6 +76,11 @@ static void one_unit(void)
 {
 	uint64_t x = 88172645463325252ull;
 
+	if (options.pause) {
+		for (int i = 0; i < UNIT_PAUSES; i++)
+			__builtin_ia32_pause();
+		return;
+	}
 	for (int i = 0; i < UNIT_STEPS; i++) {
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
 		__asm__ volatile("" : "+r"(x));
@@ -238,7 +247,7 @@ static void usage(void)
 {
 	fprintf(stderr,
 		"usage: vs-load [-c CPUS] [-t SECONDS | -u UNITS] [-d DUTY%% | -w UNITS]\n"
-		"               [-p PERIOD_US] [-m MARK]\n"
+		"               [-p PERIOD_US] [-m MARK] [-P]\n"
 		"  CPUS: a list like 0-3,6, 'all' (default) or 'none'\n"
 		"  MARK: number for the model's trace at the begin; MARK+1 at the end\n");
 	exit(2);
@@ -270,7 +279,7 @@ int main(int argc, char **argv)
 	static struct worker workers[MAX_CPUS];
 	int cpus[MAX_CPUS], count = parse_cpus("all", cpus), opt;
 
-	while ((opt = getopt(argc, argv, "c:t:u:d:w:p:m:")) != -1) {
+	while ((opt = getopt(argc, argv, "c:t:u:d:w:p:m:P")) != -1) {
 		switch (opt) {
 		case 'c': count = parse_cpus(optarg, cpus); break;
 		case 't': options.duration_ns = atof(optarg) * NSEC; break;
@@ -279,6 +288,7 @@ int main(int argc, char **argv)
 		case 'w': options.period_units = strtoull(optarg, NULL, 0); break;
 		case 'p': options.period_ns = atoll(optarg) * 1000; break;
 		case 'm': options.mark = strtol(optarg, NULL, 0); break;
+		case 'P': options.pause = 1; break;
 		default: usage();
 		}
 	}

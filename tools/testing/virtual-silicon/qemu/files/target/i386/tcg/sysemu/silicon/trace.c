@@ -13,8 +13,11 @@
  *                          of every counter follows:
  *   T C cpu tsc mperf aperf busy_ns state=entries:ns ...
  *   T P package package_uj cores_uj dram_uj
+ *
+ * If the file's name ends in .gz, it is the same text, compressed.
  */
 #include "qemu/osdep.h"
+#include <zlib.h>
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "silicon.h"
@@ -26,17 +29,58 @@ static const char *const reasons[] = {
     [VS_STORE] = "store", [VS_DEADLINE] = "deadline", [VS_LIMIT] = "limit",
 };
 
+/* One file of either kind; only one of both is open. */
+static FILE *plain;
+static gzFile packed;
+
+static void G_GNUC_PRINTF(1, 2) say(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (packed) {
+        gzvprintf(packed, format, args);
+    } else {
+        vfprintf(plain, format, args);
+    }
+    va_end(args);
+}
+
+/* What a mark has said can be read although the emulator still runs. */
+static void say_now(void)
+{
+    if (packed) {
+        gzflush(packed, Z_SYNC_FLUSH);
+    } else {
+        fflush(plain);
+    }
+}
+
+static void say_no_more(void)
+{
+    if (packed) {
+        gzclose(packed);
+    } else {
+        fclose(plain);
+    }
+}
+
 bool vs_trace_open(Error **errp)
 {
     if (!silicon->trace_file) {
         return true;
     }
-    silicon->trace = fopen(silicon->trace_file, "w");
+    if (g_str_has_suffix(silicon->trace_file, ".gz")) {
+        packed = gzopen(silicon->trace_file, "wb6");
+    } else {
+        plain = fopen(silicon->trace_file, "w");
+    }
+    silicon->trace = plain || packed;
     if (!silicon->trace) {
         error_setg_errno(errp, errno, "%s", silicon->trace_file);
         return false;
     }
-    fprintf(silicon->trace, "# virtual-silicon trace 1\n");
+    say("# virtual-silicon trace 1\n");
     return true;
 }
 
@@ -46,7 +90,7 @@ void vs_trace_khz(VsThread *t, int64_t now)
 
     if (silicon->trace && t->traced_khz != khz) {
         t->traced_khz = khz;
-        fprintf(silicon->trace, "%" PRId64 " F %d %" PRIu64 "\n", now,
+        say("%" PRId64 " F %d %" PRIu64 "\n", now,
                 t->cs->cpu_index, khz);
     }
 }
@@ -54,7 +98,7 @@ void vs_trace_khz(VsThread *t, int64_t now)
 void vs_trace_idle(const VsThread *t, int64_t now)
 {
     if (silicon->trace) {
-        fprintf(silicon->trace, "%" PRId64 " I %d %s\n", now,
+        say("%" PRId64 " I %d %s\n", now,
                 t->cs->cpu_index, silicon->config.states[t->state].name);
     }
 }
@@ -62,7 +106,7 @@ void vs_trace_idle(const VsThread *t, int64_t now)
 void vs_trace_wake(const VsThread *t, int64_t now, VsReason reason)
 {
     if (silicon->trace) {
-        fprintf(silicon->trace, "%" PRId64 " W %d %s %s\n", now,
+        say("%" PRId64 " W %d %s %s\n", now,
                 t->cs->cpu_index, reasons[reason],
                 silicon->config.states[t->state].name);
     }
@@ -77,7 +121,7 @@ void vs_trace_energy(int64_t now)
     for (unsigned i = 0; i < silicon->npackages; i++) {
         const VsPackage *p = silicon->packages[i];
 
-        fprintf(silicon->trace, "%" PRId64 " E %d %" PRIu64 "\n", now, p->id,
+        say("%" PRId64 " E %d %" PRIu64 "\n", now, p->id,
                 vs_package_energy(p, now).uj);
     }
 }
@@ -86,15 +130,15 @@ static void mark_thread(const VsThread *t, int64_t now)
 {
     const VsConfig *c = &silicon->config;
 
-    fprintf(silicon->trace, "%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
+    say("%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
             " %" PRIu64, now, t->cs->cpu_index,
             vs_tsc(&X86_CPU(t->cs)->env, now), vs_mperf(t, now),
             vs_aperf(t, now), vs_state_ns(t, VS_C0, now));
     for (unsigned i = VS_OFF; i < c->nstates; i++) {
-        fprintf(silicon->trace, " %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
+        say(" %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
                 t->entries[i], vs_state_ns(t, i, now));
     }
-    fputc('\n', silicon->trace);
+    say("\n");
 }
 
 void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value)
@@ -102,7 +146,7 @@ void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value)
     if (!silicon->trace) {
         return;
     }
-    fprintf(silicon->trace, "%" PRId64 " M %d %" PRIu64 "\n", now,
+    say("%" PRId64 " M %d %" PRIu64 "\n", now,
             t->cs->cpu_index, value);
     for (unsigned i = 0; i < VS_THREADS; i++) {
         if (silicon->threads[i]) {
@@ -112,11 +156,11 @@ void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value)
     for (unsigned i = 0; i < silicon->npackages; i++) {
         const VsPackage *p = silicon->packages[i];
 
-        fprintf(silicon->trace, "%" PRId64 " P %d %" PRIu64 " %" PRIu64
+        say("%" PRId64 " P %d %" PRIu64 " %" PRIu64
                 " %" PRIu64 "\n", now, p->id, vs_package_energy(p, now).uj,
                 vs_cores_energy(p, now).uj, vs_dram_energy(now).uj);
     }
-    fflush(silicon->trace);
+    say_now();
 }
 
 static void report_package(FILE *f, const VsPackage *p, int64_t now)
@@ -199,7 +243,7 @@ void vs_finish(int64_t now)
         write_report(now);
     }
     if (silicon->trace) {
-        fclose(silicon->trace);
-        silicon->trace = NULL;
+        say_no_more();
+        silicon->trace = false;
     }
 }
