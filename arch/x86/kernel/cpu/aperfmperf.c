@@ -9,8 +9,8 @@
  *  - relative to freq_max it is the scale that makes utilisation independent of
  *    the clock (64-bit SMP kernels).
  *
- * This file reads registers and keeps state. The arithmetic is in
- * freq_invariance.h, the turbo tables in turbo_table.c.
+ * This file reads the counters and keeps the samples. The arithmetic is in
+ * freq_invariance.h, freq_max in freq_max.c, the turbo tables in turbo_table.c.
  */
 #define pr_fmt(fmt) "freq_invariance: " fmt
 
@@ -18,41 +18,122 @@
 #include <linux/cleanup.h>
 #include <linux/cpufeature.h>
 #include <linux/cpufreq.h>
-#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
 #include <linux/jump_label.h>
-#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/printk.h>
 #include <linux/processor.h>
+#include <linux/string.h>
 #include <linux/topology.h>
 
 #include <asm/cpu.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
-#include "freq_invariance.h"
+#include "freq_max.h"
 
-/**
- * struct freq_counters - state of one CPU
- * @aperf: APERF at the last sample
- * @mperf: MPERF at the last sample
- * @factor: freq_max as freq_sample_scale() takes it; written by any CPU
- * @sample: the last sample, APERF in the upper half and MPERF in the lower one;
- *	read by any CPU
- * @stamp: when @sample was taken, in jiffies; written after it
- */
-struct freq_counters {
-	u64		aperf;
-	u64		mperf;
-	u64		factor;
-	atomic64_t	sample;
-	unsigned long	stamp;
+#define CREATE_TRACE_POINTS
+#include <asm/trace/freq_invariance.h>
+
+DEFINE_PER_CPU_SHARED_ALIGNED(struct freq_counters, freq_counters) = {
+	.factor	= BIT_ULL(10 + FREQ_FACTOR_SHIFT),
+	.ratio	= SCHED_CAPACITY_SCALE,
+	.quiet	= INITIAL_JIFFIES,
+	.wanted	= INITIAL_JIFFIES - 3600 * HZ,
 };
 
-static DEFINE_PER_CPU_SHARED_ALIGNED(struct freq_counters, freq_counters);
+/* A read that raises #GP yields 0, which makes a sample without a meaning */
+static __always_inline u64 read_counter(u32 msr)
+{
+	u64 value;
+
+	rdmsrl_safe(msr, &value);
+
+	return value;
+}
+
+/*
+ * Counters of one CPU, read by that CPU with interrupts off. What they did since
+ * the last time goes into a sample.
+ */
+static __always_inline struct freq_sample read_counters(struct freq_counters *c)
+{
+	u64 aperf = read_counter(MSR_IA32_APERF);
+	u64 mperf = read_counter(MSR_IA32_MPERF);
+	struct freq_sample sample;
+
+	sample = freq_sample_from(aperf - c->aperf, mperf - c->mperf);
+	c->aperf = aperf;
+	c->mperf = mperf;
+	c->tsc = rdtsc();
+
+	return sample;
+}
+
+/* No message about a CPU for so long after the last one */
+#define MESSAGE_PERIOD	(60 * HZ)
+
+static const char *what_is_wrong(struct freq_sample sample)
+{
+	u64 value;
+
+	if (rdmsrl_safe(MSR_IA32_APERF, &value) || rdmsrl_safe(MSR_IA32_MPERF, &value))
+		return "APERF or MPERF cannot be read";
+	if (sample.aperf)
+		return "MPERF stands still";
+	if (sample.mperf)
+		return "APERF stands still";
+
+	return "APERF and MPERF stand still or go back";
+}
+
+/* From the tick, or with the runqueue's lock held */
+static void tell_quarantine(struct freq_counters *c, struct freq_sample sample)
+{
+	if (c->told || time_before(jiffies, c->quiet))
+		return;
+
+	c->told = true;
+	c->quiet = jiffies + MESSAGE_PERIOD;
+	printk_deferred(KERN_WARNING pr_fmt("CPU %u: %s; keeping its last scale and trying again\n"),
+			smp_processor_id(), what_is_wrong(sample));
+}
+
+static void tell_recovery(struct freq_counters *c)
+{
+	if (!c->told)
+		return;
+
+	c->told = false;
+	printk_deferred(KERN_INFO pr_fmt("CPU %u: the counters are good again\n"),
+			smp_processor_id());
+}
+
+/*
+ * The scale remains what it was. The next sample is as good as any, because the
+ * reference of the differences has moved on.
+ */
+static noinline void skip_sample(struct freq_counters *c, struct freq_sample sample)
+{
+	c->skipped++;
+	if (!freq_health_bad(&c->health))
+		return;
+
+	c->retry = jiffies + msecs_to_jiffies(c->health.wait);
+	tell_quarantine(c, sample);
+}
+
+static __always_inline void use_sample(struct freq_counters *c, struct freq_sample sample)
+{
+	atomic64_set(&c->sample, sample.aperf << 32 | sample.mperf);
+	/* Pairs with arch_freq_get_on_cpu(): no new stamp on an old sample */
+	smp_store_release(&c->stamp, jiffies);
+	c->samples++;
+	freq_health_good(&c->health);
+}
 
 #if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
 
@@ -61,235 +142,105 @@ DEFINE_STATIC_KEY_FALSE(arch_scale_freq_key);
 DEFINE_PER_CPU(unsigned long, arch_freq_scale) = SCHED_CAPACITY_SCALE;
 EXPORT_PER_CPU_SYMBOL_GPL(arch_freq_scale);
 
-static DEFINE_STATIC_KEY_FALSE(hybrid_capacity_key);
-static DEFINE_PER_CPU_READ_MOSTLY(unsigned long, cpu_capacity) = SCHED_CAPACITY_SCALE;
-
-/* Serialises the writers of freq_counters::factor and turbo_ratio */
-static DEFINE_MUTEX(freq_max_lock);
-
-/* freq_max / base frequency while turbo can be used, in 1/1024 */
-static u64 turbo_ratio = SCHED_CAPACITY_SCALE;
-
-static void set_cpu_freq_max(unsigned int cpu, u64 ratio)
+static __always_inline bool is_invariant(void)
 {
-	WRITE_ONCE(per_cpu(freq_counters.factor, cpu), freq_scale_factor(ratio));
+	return arch_scale_freq_invariant();
 }
 
-static u64 set_freq_max(bool turbo_disabled)
+static __always_inline u64 freq_factor(const struct freq_counters *c)
 {
-	u64 ratio = turbo_disabled ? SCHED_CAPACITY_SCALE : turbo_ratio;
-	unsigned int cpu;
+	u64 factor = READ_ONCE(c->factor);
 
-	lockdep_assert_held(&freq_max_lock);
+	if (static_branch_unlikely(&freq_active_key))
+		factor = freq_active_factor(smp_processor_id(), factor);
 
-	/* On hybrid parts arch_set_cpu_capacity() decides, CPU by CPU */
-	if (static_branch_unlikely(&hybrid_capacity_key))
-		return ratio;
-
-	for_each_possible_cpu(cpu)
-		set_cpu_freq_max(cpu, ratio);
-
-	return ratio;
+	return factor;
 }
 
-/**
- * arch_set_max_freq_ratio() - Tell whether turbo can be used
- * @turbo_disabled: if true, freq_max is the base frequency
- *
- * For cpufreq drivers. Takes effect at the next tick of each CPU. May sleep;
- * the CPU hotplug lock may be held.
- */
-void arch_set_max_freq_ratio(bool turbo_disabled)
+static noinline void trace_sample(struct freq_sample sample, unsigned long scale)
 {
-	guard(mutex)(&freq_max_lock);
-	set_freq_max(turbo_disabled);
-}
-EXPORT_SYMBOL_GPL(arch_set_max_freq_ratio);
+	unsigned int cpu = smp_processor_id();
 
-/**
- * freq_invariance_set_perf_ratio() - Set freq_max and switch invariance on
- * @ratio: freq_max / base frequency, in 1/1024
- * @turbo_disabled: as of arch_set_max_freq_ratio()
- *
- * May sleep. The CPU hotplug lock must not be held, it is taken to switch the
- * static branch.
- */
-void freq_invariance_set_perf_ratio(u64 ratio, bool turbo_disabled)
-{
-	u64 now;
-
-	scoped_guard(mutex, &freq_max_lock) {
-		turbo_ratio = ratio;
-		now = set_freq_max(turbo_disabled);
-	}
-
-	static_branch_enable(&arch_scale_freq_key);
-	pr_info("on, freq_max is %llu/1024 of base\n", now);
+	trace_freq_scale(cpu, sample.aperf, sample.mperf, freq_max_of_cpu(cpu), scale);
 }
 
-/**
- * arch_enable_hybrid_capacity_scale() - Give each CPU a capacity of its own
- *
- * To be called before arch_set_cpu_capacity(). May sleep; the CPU hotplug lock
- * must not be held.
- *
- * Return: true, it cannot fail.
- */
-bool arch_enable_hybrid_capacity_scale(void)
+/* Return: whether the sample has a meaning */
+static __always_inline bool set_scale(const struct freq_counters *c,
+				      struct freq_sample sample)
 {
-	if (!static_key_enabled(&hybrid_capacity_key)) {
-		static_branch_enable(&hybrid_capacity_key);
-		pr_info("CPUs differ in capacity and freq_max\n");
-	}
+	unsigned long scale = freq_sample_scale(sample, freq_factor(c));
 
-	return true;
-}
-
-/**
- * arch_set_cpu_capacity() - Set the capacity and freq_max of one CPU
- * @cpu: the CPU
- * @cap: its capacity at its highest frequency, any unit
- * @max_cap: highest capacity of all CPUs, in the unit of @cap
- * @cap_freq: frequency at which it has @cap, any unit
- * @base_freq: frequency at which its MPERF counts, in the unit of @cap_freq
- *
- * arch_enable_hybrid_capacity_scale() must have been called. When all CPUs are
- * done, arch_rebuild_sched_domains() lets the scheduler know. May sleep.
- */
-void arch_set_cpu_capacity(int cpu, unsigned long cap, unsigned long max_cap,
-			   unsigned long cap_freq, unsigned long base_freq)
-{
-	if (WARN_ON_ONCE(!static_key_enabled(&hybrid_capacity_key)) ||
-	    WARN_ON_ONCE(!max_cap || !base_freq))
-		return;
-
-	guard(mutex)(&freq_max_lock);
-	WRITE_ONCE(per_cpu(cpu_capacity, cpu),
-		   (cap << SCHED_CAPACITY_SHIFT) / max_cap);
-	set_cpu_freq_max(cpu, (cap_freq << SCHED_CAPACITY_SHIFT) / base_freq);
-}
-
-/**
- * arch_scale_cpu_capacity() - Capacity of a CPU at its highest frequency
- * @cpu: the CPU
- *
- * Return: capacity relative to the most capable CPU, in 1/1024.
- */
-unsigned long arch_scale_cpu_capacity(int cpu)
-{
-	unsigned long capacity = SCHED_CAPACITY_SCALE;
-
-	/* A branch, because most systems are spared the memory access by it */
-	if (static_branch_unlikely(&hybrid_capacity_key))
-		capacity = READ_ONCE(per_cpu(cpu_capacity, cpu));
-
-	return capacity;
-}
-EXPORT_SYMBOL_GPL(arch_scale_cpu_capacity);
-
-/*
- * A sample that says nothing leaves the scale as it was. The next one is as
- * good as any, because the reference of the differences has moved on.
- */
-static __always_inline void update_freq_scale(const struct freq_counters *c,
-					      struct freq_sample sample)
-{
-	unsigned long scale;
-
-	if (!arch_scale_freq_invariant())
-		return;
-
-	scale = freq_sample_scale(sample, READ_ONCE(c->factor));
 	if (likely(scale))
 		this_cpu_write(arch_freq_scale, scale);
-}
+	if (trace_freq_scale_enabled())
+		trace_sample(sample, scale);
 
-static int __init read_turbo_table(struct turbo_table *table,
-				   const struct turbo_layout *layout)
-{
-	u64 limits[TURBO_LIMIT_MSRS] = {};
-	unsigned int i;
-	u64 base;
-
-	if (rdmsrl_safe(layout->base_msr, &base))
-		return -EIO;
-
-	for (i = 0; i < TURBO_LIMIT_MSRS && layout->limit_msrs[i]; i++) {
-		if (rdmsrl_safe(layout->limit_msrs[i], &limits[i]))
-			return -EIO;
-	}
-
-	return turbo_table_decode(table, layout, base, limits);
-}
-
-/* freq_max / base frequency in 1/1024, 0 if the registers do not say */
-static u32 __init read_turbo_ratio(void)
-{
-	const struct turbo_model *model = turbo_model_find(boot_cpu_data.x86_vfm);
-	struct turbo_table table;
-
-	if (read_turbo_table(&table, model->layout)) {
-		model = turbo_model_fallback();
-		if (read_turbo_table(&table, model->layout))
-			return 0;
-	}
-
-	return freq_max_ratio(turbo_table_freq_max(&table, model->cores),
-			      table.base);
-}
-
-static bool __init turbo_disabled_by_firmware(void)
-{
-	u64 setting;
-
-	return !rdmsrl_safe(MSR_IA32_MISC_ENABLE, &setting) &&
-	       setting & MSR_IA32_MISC_ENABLE_TURBO_DISABLE;
-}
-
-/* Some hypervisors offer the counters and never move them, idle or not */
-static bool __init counters_move(void)
-{
-	u64 aperf, mperf, value;
-
-	rdmsrl(MSR_IA32_APERF, aperf);
-	rdmsrl(MSR_IA32_MPERF, mperf);
-	udelay(5);
-	rdmsrl(MSR_IA32_APERF, value);
-	if (value == aperf)
-		return false;
-	rdmsrl(MSR_IA32_MPERF, value);
-	return value != mperf;
-}
-
-/* On AMD the ratio comes later, from ACPI: see arch/x86/kernel/acpi/cppc.c */
-static void __init init_intel_freq_invariance(void)
-{
-	u32 ratio;
-
-	if (boot_cpu_data.x86_vendor != X86_VENDOR_INTEL)
-		return;
-
-	if (!counters_move()) {
-		pr_info("off, APERF and MPERF do not count\n");
-		return;
-	}
-
-	ratio = read_turbo_ratio();
-	if (!ratio) {
-		pr_debug("off, no base or turbo ratio in the registers\n");
-		return;
-	}
-
-	freq_invariance_set_perf_ratio(ratio, turbo_disabled_by_firmware());
+	return scale;
 }
 
 #else
 
-static inline void update_freq_scale(const struct freq_counters *c,
-				     struct freq_sample sample) { }
-static inline void init_intel_freq_invariance(void) { }
+static inline bool is_invariant(void) { return false; }
+
+static inline bool set_scale(const struct freq_counters *c, struct freq_sample sample)
+{
+	return true;
+}
 
 #endif /* CONFIG_X86_64 && CONFIG_SMP */
+
+static __always_inline void take_sample(struct freq_counters *c)
+{
+	struct freq_sample sample = read_counters(c);
+	bool good;
+
+	if (is_invariant())
+		good = set_scale(c, sample);
+	else
+		good = sample.mperf;
+
+	if (likely(good))
+		use_sample(c, sample);
+	else
+		skip_sample(c, sample);
+}
+
+/* While invariance is off: for so long after somebody asked for the frequency */
+#define WANTED_PERIOD	(10 * HZ)
+
+/* Nobody wants samples: the next one would reach back too far */
+static bool is_wanted(struct freq_counters *c)
+{
+	if (time_before(jiffies, READ_ONCE(c->wanted) + WANTED_PERIOD))
+		return true;
+
+	if (c->health.state == FREQ_SAMPLING)
+		c->health.state = FREQ_SEEDING;
+
+	return false;
+}
+
+/* The tick of a CPU that is in another state than FREQ_SAMPLING */
+static noinline void leave_state(struct freq_counters *c)
+{
+	switch (c->health.state) {
+	case FREQ_SEEDING:
+		read_counters(c);
+		freq_health_good(&c->health);
+		break;
+	case FREQ_QUARANTINED:
+		if (time_before(jiffies, c->retry))
+			break;
+		read_counters(c);
+		freq_health_retry(&c->health);
+		break;
+	case FREQ_TRYING:
+		take_sample(c);
+		if (c->health.state == FREQ_SAMPLING)
+			tell_recovery(c);
+		break;
+	}
+}
 
 /**
  * arch_scale_freq_tick() - Sample APERF and MPERF of this CPU
@@ -298,27 +249,134 @@ static inline void init_intel_freq_invariance(void) { }
  */
 void arch_scale_freq_tick(void)
 {
-	struct freq_sample sample;
-	struct freq_counters *c;
-	u64 aperf, mperf;
+	struct freq_counters *c = this_cpu_ptr(&freq_counters);
 
 	if (!cpu_feature_enabled(X86_FEATURE_APERFMPERF))
 		return;
+	if (!is_invariant() && !is_wanted(c))
+		return;
 
-	rdmsrl(MSR_IA32_APERF, aperf);
-	rdmsrl(MSR_IA32_MPERF, mperf);
-
-	c = this_cpu_ptr(&freq_counters);
-	sample = freq_sample_from(aperf - c->aperf, mperf - c->mperf);
-	c->aperf = aperf;
-	c->mperf = mperf;
-
-	atomic64_set(&c->sample, sample.aperf << 32 | sample.mperf);
-	/* Pairs with arch_freq_get_on_cpu(): no new stamp on an old sample */
-	smp_store_release(&c->stamp, jiffies);
-
-	update_freq_scale(c, sample);
+	if (likely(c->health.state == FREQ_SAMPLING))
+		take_sample(c);
+	else
+		leave_state(c);
 }
+
+#if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
+
+/* Half a millisecond, in units of the time stamp counter */
+static u32 refresh_cycles __read_mostly = U32_MAX;
+
+/**
+ * __arch_scale_freq_refresh() - Sample before much time is accounted
+ * @cpu: the CPU whose time it is
+ *
+ * What arch_scale_freq_refresh() does when there is reason to. The runqueue's
+ * lock is held and interrupts are off. The counters of another CPU cannot be
+ * read; its own tick is not far.
+ */
+void __arch_scale_freq_refresh(int cpu)
+{
+	struct freq_counters *c = this_cpu_ptr(&freq_counters);
+
+	if (cpu != smp_processor_id() || c->health.state != FREQ_SAMPLING)
+		return;
+	/* The tick was here a moment ago */
+	if ((u32)rdtsc() - c->tsc < refresh_cycles)
+		return;
+
+	take_sample(c);
+}
+
+/* Some hypervisors offer the counters and never move them, idle or not */
+static bool counters_move(void)
+{
+	u64 aperf, mperf;
+
+	guard(preempt)();
+	aperf = read_counter(MSR_IA32_APERF);
+	mperf = read_counter(MSR_IA32_MPERF);
+	udelay(5);
+
+	return read_counter(MSR_IA32_APERF) != aperf &&
+	       read_counter(MSR_IA32_MPERF) != mperf;
+}
+
+/* Taken outside of the CPU hotplug lock */
+static DEFINE_MUTEX(switch_lock);
+
+static void switch_on(void)
+{
+	refresh_cycles = tsc_khz / 2;
+	static_branch_enable(&arch_scale_freq_key);
+	pr_info("on, freq_max is %u/1024 of base\n", freq_max_of_cpu(0));
+}
+
+/* After the branch is switched no tick is under way that has seen it on */
+static void switch_off(void)
+{
+	unsigned int cpu;
+
+	static_branch_disable(&arch_scale_freq_key);
+	for_each_possible_cpu(cpu)
+		per_cpu(arch_freq_scale, cpu) = SCHED_CAPACITY_SCALE;
+	pr_info("switched off\n");
+}
+
+/**
+ * freq_invariance_switch() - Switch frequency invariance on or off
+ * @on: which
+ *
+ * May sleep. The CPU hotplug lock must not be held.
+ *
+ * Return: 0; -ENODEV if freq_max is not known, -EIO if the counters of this CPU
+ * do not count. Then nothing has changed.
+ */
+int freq_invariance_switch(bool on)
+{
+	guard(mutex)(&switch_lock);
+
+	if (on == static_key_enabled(&arch_scale_freq_key))
+		return 0;
+	if (!on) {
+		switch_off();
+		return 0;
+	}
+
+	if (!cpu_feature_enabled(X86_FEATURE_APERFMPERF) || !freq_max_known()) {
+		pr_debug("off, no base or turbo ratio in the registers\n");
+		return -ENODEV;
+	}
+	if (!counters_move()) {
+		pr_info("off, APERF and MPERF do not count\n");
+		return -EIO;
+	}
+
+	switch_on();
+	return 0;
+}
+
+static char freq_max_word[FREQ_POLICY_WORD] __initdata;
+
+/* A word that is too long stays unknown when it is cut */
+static int __init set_freq_max_word(char *word)
+{
+	strscpy(freq_max_word, word);
+	return 1;
+}
+__setup("freq_max=", set_freq_max_word);
+
+static void __init init_invariance(void)
+{
+	freq_max_init(freq_max_word);
+	freq_invariance_switch(true);
+}
+
+#else
+
+static inline void init_invariance(void) { }
+
+#endif /* CONFIG_X86_64 && CONFIG_SMP */
 
 /* No tick for so long: the CPU is idle or isolated, the sample is history */
 #define SAMPLE_MAX_AGE	msecs_to_jiffies(20)
@@ -334,19 +392,23 @@ static struct freq_sample read_sample(const struct freq_counters *c)
  * arch_freq_get_on_cpu() - Frequency of a CPU
  * @cpu: the CPU
  *
- * Any context that cpufreq_quick_get() can be called in.
+ * Any context that cpufreq_quick_get() can be called in. While invariance is
+ * off, the CPU takes samples for the next ten seconds.
  *
- * Return: the mean between its last two ticks, without idle time, in kHz. If
- * there was no tick lately or the counters say nothing, what cpufreq has
- * requested; if that is not known, the base frequency.
+ * Return: the mean between its last two samples, without idle time, in kHz. If
+ * there was none lately or the counters say nothing, what cpufreq has requested;
+ * if that is not known, the base frequency.
  */
 unsigned int arch_freq_get_on_cpu(int cpu)
 {
-	const struct freq_counters *c = per_cpu_ptr(&freq_counters, cpu);
+	struct freq_counters *c = per_cpu_ptr(&freq_counters, cpu);
 	unsigned int khz = 0;
 	unsigned long stamp;
 
-	/* Pairs with arch_scale_freq_tick(): the sample is as new or newer */
+	if (!is_invariant())
+		WRITE_ONCE(c->wanted, jiffies);
+
+	/* Pairs with use_sample(): the sample is as new or newer */
 	stamp = smp_load_acquire(&c->stamp);
 	if (jiffies - stamp <= SAMPLE_MAX_AGE)
 		khz = freq_sample_khz(read_sample(c), cpu_khz);
@@ -362,18 +424,15 @@ unsigned int arch_freq_get_on_cpu(int cpu)
  */
 void ap_init_aperfmperf(void)
 {
-	if (!cpu_feature_enabled(X86_FEATURE_APERFMPERF))
-		return;
-
-	rdmsrl(MSR_IA32_APERF, this_cpu_ptr(&freq_counters)->aperf);
-	rdmsrl(MSR_IA32_MPERF, this_cpu_ptr(&freq_counters)->mperf);
+	if (cpu_feature_enabled(X86_FEATURE_APERFMPERF))
+		read_counters(this_cpu_ptr(&freq_counters));
 }
 
 static int __init bp_init_aperfmperf(void)
 {
 	ap_init_aperfmperf();
 	if (cpu_feature_enabled(X86_FEATURE_APERFMPERF))
-		init_intel_freq_invariance();
+		init_invariance();
 	return 0;
 }
 early_initcall(bp_init_aperfmperf);

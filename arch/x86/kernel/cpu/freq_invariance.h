@@ -90,6 +90,64 @@ unsigned int turbo_table_freq_max(const struct turbo_table *table,
 				  unsigned int cores);
 u32 freq_max_ratio(unsigned int turbo, unsigned int base);
 
+/**
+ * enum freq_policy_kind - which of the clocks that a CPU can have is freq_max
+ * @FREQ_POLICY_BASE: the base frequency
+ * @FREQ_POLICY_CORES: turbo with a number of cores active
+ * @FREQ_POLICY_SECOND: the second highest turbo clock
+ * @FREQ_POLICY_ALL: turbo with all cores of the package active
+ * @FREQ_POLICY_ACTIVE: turbo with as many cores active as are busy at present
+ * @FREQ_POLICY_BOOST: the highest boost clock (AMD)
+ * @FREQ_POLICY_MIDPOINT: the middle of @FREQ_POLICY_BOOST and the base (AMD)
+ */
+enum freq_policy_kind {
+	FREQ_POLICY_BASE,
+	FREQ_POLICY_CORES,
+	FREQ_POLICY_SECOND,
+	FREQ_POLICY_ALL,
+	FREQ_POLICY_ACTIVE,
+	FREQ_POLICY_BOOST,
+	FREQ_POLICY_MIDPOINT,
+};
+
+/**
+ * struct freq_policy - how freq_max is chosen
+ * @kind: the rule
+ * @cores: active cores that %FREQ_POLICY_CORES assumes, at least 1
+ */
+struct freq_policy {
+	enum freq_policy_kind	kind;
+	u16			cores;
+};
+
+/**
+ * enum freq_family - where the clocks above base are known from
+ * @FREQ_FAMILY_TURBO: a turbo table (Intel)
+ * @FREQ_FAMILY_BOOST: a boost ratio of each CPU, from ACPI CPPC (AMD)
+ */
+enum freq_family {
+	FREQ_FAMILY_TURBO,
+	FREQ_FAMILY_BOOST,
+};
+
+/* Enough for any word, with its terminating zero */
+#define FREQ_POLICY_WORD	12
+
+const char *freq_policy_words(enum freq_family family);
+int freq_policy_parse(struct freq_policy *policy, enum freq_family family,
+		      const char *word);
+void freq_policy_word(struct freq_policy policy, enum freq_family family,
+		      char word[FREQ_POLICY_WORD]);
+struct freq_policy freq_policy_default(unsigned int cores);
+u32 freq_policy_turbo(struct freq_policy policy, const struct turbo_table *table,
+		      unsigned int package_cores);
+u32 freq_policy_boost(struct freq_policy policy, u32 boost);
+u32 freq_max_limit(u32 ratio, unsigned int max_khz, unsigned int base_khz);
+u32 freq_active_step(u32 level, u32 ratio);
+
+/* Places of freq_active_step()'s level behind the 10 of a ratio */
+#define FREQ_ACTIVE_SHIFT	8
+
 /*
  * The scale of a sample is
  *
@@ -234,6 +292,82 @@ static inline unsigned int freq_sample_khz(struct freq_sample s,
 		return 0;
 
 	return min(div_u64(s.aperf * base_khz, s.mperf), UINT_MAX);
+}
+
+/* So many bad samples in a row, and a CPU is quarantined */
+#define FREQ_BAD_SAMPLES	8
+
+/* First and longest time until a quarantined CPU is tried again, in ms */
+#define FREQ_RETRY_FIRST	20
+#define FREQ_RETRY_LONGEST	400
+
+/**
+ * enum freq_state - what the next tick of a CPU does
+ * @FREQ_SAMPLING: take a sample
+ * @FREQ_SEEDING: read the counters as a reference only, then sample
+ * @FREQ_QUARANTINED: nothing until the time of the next try
+ * @FREQ_TRYING: take a sample that decides whether the quarantine ends
+ */
+enum freq_state {
+	FREQ_SAMPLING,
+	FREQ_SEEDING,
+	FREQ_QUARANTINED,
+	FREQ_TRYING,
+};
+
+/**
+ * struct freq_health - how a CPU's samples have been lately
+ * @state: one of enum freq_state
+ * @bad: bad samples in a row, while not in quarantine
+ * @wait: from the last try in quarantine to the next, in ms
+ */
+struct freq_health {
+	u8	state;
+	u8	bad;
+	u16	wait;
+};
+
+/**
+ * freq_health_bad() - Account a bad sample
+ * @h: the CPU's health, with the state that the sample was taken in
+ *
+ * Return: true if the CPU is in quarantine now; then the next try is due in
+ * @h->wait ms, at which time freq_health_retry() is to be called.
+ */
+static inline bool freq_health_bad(struct freq_health *h)
+{
+	if (h->state == FREQ_TRYING) {
+		h->wait = min(2 * h->wait, FREQ_RETRY_LONGEST);
+	} else {
+		if (++h->bad < FREQ_BAD_SAMPLES)
+			return false;
+		h->wait = FREQ_RETRY_FIRST;
+	}
+	h->state = FREQ_QUARANTINED;
+
+	return true;
+}
+
+/**
+ * freq_health_retry() - Try a quarantined CPU again
+ * @h: the CPU's health
+ *
+ * To be called with the counters read as a reference: what they did since the
+ * last read includes the fault, so that the next sample is the first to count.
+ */
+static inline void freq_health_retry(struct freq_health *h)
+{
+	h->state = FREQ_TRYING;
+}
+
+/**
+ * freq_health_good() - Account a good sample
+ * @h: the CPU's health
+ */
+static inline void freq_health_good(struct freq_health *h)
+{
+	h->state = FREQ_SAMPLING;
+	h->bad = 0;
 }
 
 #endif /* _X86_KERNEL_CPU_FREQ_INVARIANCE_H */

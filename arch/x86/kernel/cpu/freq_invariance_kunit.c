@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/prandom.h>
+#include <linux/string.h>
 
 #include <asm/cpu_device_id.h>
 #include <asm/intel-family.h>
@@ -664,6 +665,218 @@ static void khz_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, freq_sample_khz(s, c->base_khz), c->khz);
 }
 
+/* One word per row: what it parses to, and that it comes back the same */
+static const struct word_case {
+	const char		*name;
+	const char		*word;
+	enum freq_family	family;
+	int			ret;
+	struct freq_policy	policy;
+} word_cases[] = {
+	{ "base", "base", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_BASE } },
+	{ "1c", "1c", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_CORES, 1 } },
+	{ "4c", "4c", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_CORES, 4 } },
+	{ "9999c", "9999c", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_CORES, 9999 } },
+	{ "second", "second", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_SECOND } },
+	{ "all", "all", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_ALL } },
+	{ "active", "active", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_ACTIVE } },
+	{ "boost", "boost", FREQ_FAMILY_BOOST, 0, { FREQ_POLICY_BOOST } },
+	{ "midpoint", "midpoint", FREQ_FAMILY_BOOST, 0, { FREQ_POLICY_MIDPOINT } },
+	{ "nominal", "nominal", FREQ_FAMILY_BOOST, 0, { FREQ_POLICY_BASE } },
+	{ "newline", "all\n", FREQ_FAMILY_TURBO, 0, { FREQ_POLICY_ALL } },
+	{ "nothing", "", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "newline alone", "\n", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "no cores", "0c", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "leading zero", "04c", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "too many digits", "12345c", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "negative", "-4c", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "no number", "c", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "number alone", "4", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "more behind", "4cc", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "second line", "4c\n8c", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "capitals", "ALL", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "prefix", "al", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "too long", "activeactiveactive", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "word of the other family", "boost", FREQ_FAMILY_TURBO, -EINVAL },
+	{ "cores without a table", "4c", FREQ_FAMILY_BOOST, -EINVAL },
+};
+
+KUNIT_ARRAY_PARAM_DESC(word, word_cases, name);
+
+static void word_test(struct kunit *test)
+{
+	const struct word_case *c = test->param_value;
+	const struct freq_policy untouched = { FREQ_POLICY_ACTIVE, 77 };
+	struct freq_policy policy = untouched;
+	char word[FREQ_POLICY_WORD];
+
+	KUNIT_ASSERT_EQ(test, freq_policy_parse(&policy, c->family, c->word), c->ret);
+	if (c->ret) {
+		KUNIT_EXPECT_EQ(test, policy.kind, untouched.kind);
+		KUNIT_EXPECT_EQ(test, policy.cores, untouched.cores);
+		return;
+	}
+
+	KUNIT_EXPECT_EQ(test, policy.kind, c->policy.kind);
+	KUNIT_EXPECT_EQ(test, policy.cores, c->policy.cores);
+	freq_policy_word(policy, c->family, word);
+	KUNIT_EXPECT_EQ(test, strncmp(word, c->word, strlen(word)), 0);
+}
+
+/* E5-2698 v4 with eight of its cores, and parts with fewer */
+static const struct policy_case {
+	const char	*name;
+	u32		vfm;
+	u64		base;
+	u64		limits;
+	unsigned int	cores;
+	const char	*word;
+	u32		ratio;
+} policy_cases[] = {
+	{ "base", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "base", 1024 },
+	{ "1c", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "1c", 1675 },
+	{ "3c", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "3c", 1582 },
+	{ "4c", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "4c", 1536 },
+	{ "8c", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "8c", 1349 },
+	{ "all", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "all", 1349 },
+	{ "all of six", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 6, "all", 1442 },
+	{ "second", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "second", 1582 },
+	{ "limit of active", INTEL_BROADWELL_X, 0x1600, 0x1d1e1f2021222424, 8, "active", 1675 },
+	{ "more than it has", INTEL_SKYLAKE, 0x1900, 0x1d1f, 2, "4c", 1269 },
+	{ "all of two", INTEL_SKYLAKE, 0x1900, 0x1d1f, 2, "all", 1187 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(policy, policy_cases, name);
+
+static void policy_test(struct kunit *test)
+{
+	const struct policy_case *c = test->param_value;
+	u64 limits[TURBO_LIMIT_MSRS] = { c->limits };
+	struct turbo_table table;
+	struct freq_policy policy;
+
+	KUNIT_ASSERT_EQ(test, turbo_table_decode(&table, turbo_model_find(c->vfm)->layout,
+						 c->base, limits), 0);
+	KUNIT_ASSERT_EQ(test, freq_policy_parse(&policy, FREQ_FAMILY_TURBO, c->word), 0);
+	KUNIT_EXPECT_EQ(test, freq_policy_turbo(policy, &table, c->cores), c->ratio);
+}
+
+/* EPYC 7742, 2250 and 3400 MHz: the three candidates that were measured */
+static void boost_policy_test(struct kunit *test)
+{
+	u32 boost = freq_max_ratio(3400, 2250);
+
+	KUNIT_EXPECT_EQ(test, freq_policy_boost((struct freq_policy){ FREQ_POLICY_BOOST }, boost), 1547);
+	KUNIT_EXPECT_EQ(test, freq_policy_boost((struct freq_policy){ FREQ_POLICY_MIDPOINT }, boost), 1285);
+	KUNIT_EXPECT_EQ(test, freq_policy_boost((struct freq_policy){ FREQ_POLICY_BASE }, boost), 1024);
+}
+
+static const struct limit_case {
+	const char	*name;
+	u32		ratio;
+	unsigned int	max_khz;
+	unsigned int	base_khz;
+	u32		limited;
+} limit_cases[] = {
+	{ "no driver",		1536, 0, 2200000, 1536 },
+	{ "no base",		1536, 3600000, 0, 1536 },
+	{ "above freq_max",	1536, 3600000, 2200000, 1536 },
+	{ "the same",		1675, 3600000, 2200000, 1675 },
+	{ "base is off by a bit", 1675, 3600000, 2200500, 1675 },
+	{ "below",		1536, 2200000, 2200000, 1024 },
+	{ "EPYC without boost",	1285, 2250000, 2250000, 1024 },
+	{ "below base",		1536, 1100000, 2200000, 512 },
+	{ "highest",		U32_MAX, UINT_MAX, 1, U32_MAX },
+};
+
+KUNIT_ARRAY_PARAM_DESC(limit, limit_cases, name);
+
+static void limit_test(struct kunit *test)
+{
+	const struct limit_case *c = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, freq_max_limit(c->ratio, c->max_khz, c->base_khz), c->limited);
+}
+
+/* Whatever policy, table and driver: never more than what can be requested */
+static void limit_random_test(struct kunit *test)
+{
+	struct rnd_state rnd;
+	unsigned int n;
+
+	prandom_seed_state(&rnd, 2021);
+	for (n = 0; n < 100000; n++) {
+		u32 ratio = prandom_u32_state(&rnd) >> prandom_u32_state(&rnd) % 32;
+		u32 max = 1 + prandom_u32_state(&rnd) % 8000000;
+		u32 base = 1 + prandom_u32_state(&rnd) % 8000000;
+		u64 limited = freq_max_limit(ratio, max, base);
+
+		if (limited > ratio || (limited && (limited - 1) * base >= (u64)max << 10)) {
+			KUNIT_FAIL(test, "limit(%u, %u, %u) = %llu", ratio, max, base, limited);
+			return;
+		}
+	}
+}
+
+/* How a quarantine begins, how long it lasts and how it ends */
+static void health_test(struct kunit *test)
+{
+	struct freq_health h = {};
+	unsigned int i, waits = 0;
+
+	for (i = 1; i < FREQ_BAD_SAMPLES; i++)
+		KUNIT_EXPECT_FALSE(test, freq_health_bad(&h));
+	freq_health_good(&h);
+	for (i = 1; i < FREQ_BAD_SAMPLES; i++)
+		KUNIT_EXPECT_FALSE(test, freq_health_bad(&h));
+	KUNIT_EXPECT_EQ(test, h.state, FREQ_SAMPLING);
+	KUNIT_EXPECT_TRUE(test, freq_health_bad(&h));
+	KUNIT_EXPECT_EQ(test, h.state, FREQ_QUARANTINED);
+	KUNIT_EXPECT_EQ(test, h.wait, FREQ_RETRY_FIRST);
+
+	for (i = 0; i < 100; i++) {
+		waits = h.wait;
+		freq_health_retry(&h);
+		KUNIT_EXPECT_EQ(test, h.state, FREQ_TRYING);
+		KUNIT_EXPECT_TRUE(test, freq_health_bad(&h));
+		KUNIT_EXPECT_EQ(test, h.wait, min(2 * waits, FREQ_RETRY_LONGEST));
+	}
+	/* With two ticks of 10 ms after it, still within a second */
+	KUNIT_EXPECT_LT(test, h.wait + 20, 1000);
+
+	freq_health_retry(&h);
+	freq_health_good(&h);
+	KUNIT_EXPECT_EQ(test, h.state, FREQ_SAMPLING);
+	KUNIT_EXPECT_FALSE(test, freq_health_bad(&h));
+}
+
+/*
+ * Seven or eight busy cores in turn, a bin of 46 between them: freq_max stays
+ * between the two, and far less than a bin comes of 10 ms. Then one core.
+ */
+static void active_test(struct kunit *test)
+{
+	u32 level = 1349 << FREQ_ACTIVE_SHIFT, before, steps;
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++) {
+		before = level;
+		level = freq_active_step(level, i % 2 ? 1349 : 1396);
+		KUNIT_EXPECT_LT(test, abs((int)(level - before)) >> FREQ_ACTIVE_SHIFT, 46 / 3);
+	}
+	KUNIT_EXPECT_GE(test, level >> FREQ_ACTIVE_SHIFT, 1349);
+	KUNIT_EXPECT_LE(test, level >> FREQ_ACTIVE_SHIFT, 1396);
+
+	for (steps = 0; level >> FREQ_ACTIVE_SHIFT < 1670 && steps < 100; steps++)
+		level = freq_active_step(level, 1675);
+	/* 4 ms each */
+	KUNIT_EXPECT_LE(test, steps, 40);
+	for (i = 0; i < 100; i++)
+		level = freq_active_step(level, 1675);
+	KUNIT_EXPECT_GE(test, level >> FREQ_ACTIVE_SHIFT, 1674);
+	KUNIT_EXPECT_LE(test, level >> FREQ_ACTIVE_SHIFT, 1675);
+}
+
 static struct kunit_case freq_invariance_cases[] = {
 	KUNIT_CASE_PARAM(turbo_table_test, real_tables_gen_params),
 	KUNIT_CASE_PARAM(turbo_table_test, odd_tables_gen_params),
@@ -675,6 +888,13 @@ static struct kunit_case freq_invariance_cases[] = {
 	KUNIT_CASE_SLOW(scale_corner_test),
 	KUNIT_CASE_SLOW(scale_random_test),
 	KUNIT_CASE_PARAM(khz_test, khz_gen_params),
+	KUNIT_CASE_PARAM(word_test, word_gen_params),
+	KUNIT_CASE_PARAM(policy_test, policy_gen_params),
+	KUNIT_CASE(boost_policy_test),
+	KUNIT_CASE_PARAM(limit_test, limit_gen_params),
+	KUNIT_CASE(limit_random_test),
+	KUNIT_CASE(health_test),
+	KUNIT_CASE(active_test),
 	{}
 };
 

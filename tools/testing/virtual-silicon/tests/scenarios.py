@@ -196,6 +196,9 @@ def messages(m: Machine, cpus: int) -> bytes:
     job = Job()
     job.step("registers", "vs-msr 0 0xce 0x1ad 0x1ae 0x1af; true")
     job.step("cpufreq", "dump_cpufreq")
+    job.step("invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*")
+    job.step("turbo-table", f"cat {INVARIANCE}/turbo_table || true")
+    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -367,6 +370,97 @@ def hwp_passive(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+INVARIANCE = "$CPU/freq_invariance"
+_SHOW = f"dump {INVARIANCE}/[a-p]* $CPU/cpu[0-9]*/freq_invariance/*"
+
+#: What policy is set to, and what must not be possible.
+POLICIES = ("base", "1c", "3c", "4c", "8c", "12c", "second", "all", "active")
+BAD_POLICIES = ("", "0c", "04c", "c", "4", "boost", "4cc", "nonsense")
+TOGGLES = 20
+
+
+def _try(value: str, path: str) -> str:
+    """Writes a value, says whether that was possible, and what is there then."""
+    return (f"if echo '{value}' 2>/dev/null >{path}; then echo '{value}:taken'; "
+            f"else echo '{value}:refused'; fi; {_SHOW}; ")
+
+
+def invariance_control(m: Machine, cpus: int) -> bytes:
+    """Policies, the switch and no_turbo."""
+    job = Job()
+    job.step("boot", _SHOW)
+    for word in POLICIES:
+        job.step(f"policy-{word}", _try(word, f"{INVARIANCE}/policy"))
+    job.step("reset", f"put 3c {INVARIANCE}/policy")
+    for i, word in enumerate(BAD_POLICIES):
+        job.step(f"bad-{i}", _try(word, f"{INVARIANCE}/policy"))
+    job.step("enabled-2", _try("2", f"{INVARIANCE}/enabled"))
+    job.step("enabled-0", _try("0", f"{INVARIANCE}/enabled"))
+    job.step("samples", "sleep 0.1; dump $CPU/cpu1/freq_invariance/samples; sleep 0.3; "
+             "dump $CPU/cpu1/freq_invariance/samples | sed s/samples/later/")
+    job.step("enabled-1", _try("1", f"{INVARIANCE}/enabled"))
+    job.step("load", f"vs-load -c 1 -t 0.1; {_SHOW}")
+    job.step("no_turbo", f"for i in $(seq {TOGGLES}); do for off in 1 0; do "
+             "put $off $CPU/intel_pstate/no_turbo; echo $off $(cat "
+             "$CPU/cpu[0-9]*/freq_invariance/max_ratio); done; done")
+    job.step("limit", f"put 1c {INVARIANCE}/policy; dump $CPU/cpu[0-9]*/freq_invariance/max_ratio "
+             "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq")
+    job.step("trace", "mount -t tracefs t /sys/kernel/tracing 2>/dev/null; "
+             "cd /sys/kernel/tracing; put 1 events/freq_invariance/enable; vs-load -c 1 -t 0.1; "
+             "put 0 events/freq_invariance/enable; grep freq_scale trace | tail -n 20")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def invariance_boost(m: Machine, cpus: int) -> bytes:
+    """The divisor follows AMD's boost, through either driver."""
+    job = Job()
+    job.step("boot", _SHOW + "; dump_cpufreq")
+    for word in ("boost", "nominal", "4c", "midpoint"):
+        job.step(f"policy-{word}", _try(word, f"{INVARIANCE}/policy"))
+    switch = "$CPU/cpufreq/boost"
+    job.step("boost", f"for i in $(seq {TOGGLES}); do for on in 0 1; do "
+             f"put $on {switch} || return 1; echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
+             "/ $(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq); done; done")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Counters broken on one CPU each, CPU 0 looks on; times as in RUNTIME_FAULTS.
+#: Those of the third second are over in a moment, the others last 100 ms.
+COUNTER_FAULTS = """\
+# at 2 s
+1 freeze counter=mperf at=2s for=100ms
+2 freeze counter=both at=2s for=100ms
+3 freeze counter=aperf at=2s for=100ms
+# at 3 s
+1 zero counter=both at=3s reads=2
+2 add counter=both cycles=-100000000 at=3s
+3 add counter=aperf cycles=4611686018427387904 at=3s
+# at 4 s
+1 gp msr=0xe7 at=4s for=100ms
+2 gp msr=0xe8 at=4s for=100ms
+"""
+FAULT_SECONDS = (2, 3, 4)
+FAULT_LOOKS = 30
+
+
+def invariance_faults(m: Machine, cpus: int) -> bytes:
+    """CPUs 1-3 are busy around each second's faults; CPU 0 reads their state."""
+    job = Job()
+    look = ("echo look $(($(vs-msr 0 0x10 | cut -d' ' -f2))); "
+            "dump $CPU/cpu[123]/freq_invariance/*")
+    for second in FAULT_SECONDS:
+        begin = int(m.tsc_khz * 1000 * (second - 0.1))
+        job.step(f"second-{second}",
+                 f"until [ $(($(vs-msr 0 0x10 | cut -d' ' -f2))) -gt {begin} ]; "
+                 f"do sleep 0.01; done; vs-load -c 1-3 -t 0.7 & "
+                 f"for i in $(seq {FAULT_LOOKS}); do {look}; sleep 0.01; done; wait; {look}")
+    job.step("invariance", _SHOW)
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -407,6 +501,15 @@ SCENARIOS: dict[str, Scenario] = {
     "two-kinds-intel": Scenario("core-i9-12900k", "base", "deterministic", 4, kinds,
                                 PASSIVE),
     "smt": Scenario("sapphire-rapids-smt", "base", "deterministic", 6, smt, PASSIVE),
+    "invariance-control": Scenario("e5-2698-v4", "patched", "deterministic", 8,
+                                   invariance_control, PASSIVE + " freq_max=nonsense"),
+    "invariance-faults": Scenario("sapphire-rapids", "patched", "deterministic", 4,
+                                  invariance_faults, PASSIVE, COUNTER_FAULTS),
+    "invariance-faults-base": Scenario("sapphire-rapids", "base", "deterministic", 4,
+                                       invariance_faults, PASSIVE, COUNTER_FAULTS),
+    "invariance-acpi": Scenario("epyc-7742", "patched", "deterministic", 2, invariance_boost),
+    "invariance-amd-pstate": Scenario("epyc-7763", "patched", "deterministic", 2,
+                                      invariance_boost, "amd_pstate=passive freq_max=boost"),
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Frequency invariance of the patched kernel: policies, faults, boost, the signal."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import dataclass, field
+
+import pytest
+
+from guests import Guests
+from scenarios import (BAD_POLICIES, FAMILY_MACHINES, FAULT_SECONDS, POLICIES, TOGGLES,
+                       WITNESS_MACHINES)
+from vsilicon import guestdata, machine, turbostat
+
+CPU = "/sys/devices/system/cpu"
+
+#: The E5-2698 v4 with 8 CPUs: 1024 * turbo / base by policy.
+RATIOS = {"base": 1024, "1c": 1675, "3c": 1582, "4c": 1536, "8c": 1349, "12c": 1256,
+          "second": 1582, "all": 1349}
+
+
+@dataclass
+class State:
+    """freq_invariance's files at one time."""
+
+    common: dict[str, str] = field(default_factory=dict)
+    cpus: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def of(self, name: str) -> list[int]:
+        return [values[name] for _, values in sorted(self.cpus.items())]
+
+
+def state(text: str) -> State:
+    out = State()
+    for path, value in guestdata.pairs(text).items():
+        if match := re.fullmatch(rf"{CPU}/cpu(\d+)/freq_invariance/(\w+)", path):
+            out.cpus.setdefault(int(match[1]), {})[match[2]] = int(value)
+        elif match := re.fullmatch(rf"{CPU}/freq_invariance/(\w+)", path):
+            out.common[match[1]] = value
+    return out
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.boots(
+    f"patched-{name}")) for name in (*WITNESS_MACHINES, *FAMILY_MACHINES)])
+def test_turbo_table_is_the_machines_and_turbostats(name: str, guests: Guests) -> None:
+    """sysfs, the machine file, and what stock turbostat printed in the same guest."""
+    result, m = guests.get(f"patched-{name}"), machine.load(name)
+    table = {int(cores): int(khz) for cores, khz in
+             (line.split() for line in result.text("turbo-table").splitlines() if line)}
+    for cores, khz in table.items():
+        ratio = next(r for c, r in zip(m.turbo.cores, m.turbo.ratios) if c >= cores)
+        assert khz == pytest.approx(ratio * m.bus_khz, rel=1e-4)
+    assert max(table) >= max(m.turbo.cores)
+    for cores, mhz in turbostat.header(result.text("header")).turbo.items():
+        khz = next(khz for c, khz in sorted(table.items()) if c >= cores)
+        assert khz / 1000 == pytest.approx(mhz, rel=0.001)	# bus clock of 83.3 MHz
+
+
+class TestControl:
+    pytestmark = pytest.mark.boots("invariance-control")
+
+    @pytest.fixture
+    def text(self, guests: Guests):
+        return guests.get("invariance-control").text
+
+    def test_unknown_word_at_boot_keeps_the_default(self, text) -> None:
+        boot = state(text("boot"))
+        assert boot.common["policy"] == "4c" and boot.common["enabled"] == "1"
+        assert set(boot.of("max_ratio")) == {1536}
+        message = ("freq_max=nonsense is unknown, 4c is kept; there are: "
+                   + boot.common["available_policies"])
+        assert message in text("dmesg")
+
+    @pytest.mark.parametrize("word", POLICIES)
+    def test_policy(self, text, word: str) -> None:
+        assert text(f"policy-{word}").startswith(f"{word}:taken")
+        now = state(text(f"policy-{word}"))
+        assert now.common["policy"] == word
+        if word == "active":	# by what is busy: between the bins of 1 and all
+            assert all(1349 <= ratio <= 1675 for ratio in now.of("max_ratio"))
+        else:
+            assert set(now.of("max_ratio")) == {RATIOS[word]}
+
+    @pytest.mark.parametrize("index", range(len(BAD_POLICIES)))
+    def test_bad_policy_changes_nothing(self, text, index: int) -> None:
+        assert text(f"bad-{index}").startswith(f"{BAD_POLICIES[index]}:refused")
+        now = state(text(f"bad-{index}"))
+        assert now.common["policy"] == "3c" and set(now.of("max_ratio")) == {1582}
+
+    def test_switch(self, text) -> None:
+        assert text("enabled-2").startswith("2:refused")
+        assert state(text("enabled-2")).common["enabled"] == "1"
+        off = state(text("enabled-0"))
+        assert off.common["enabled"] == "0" and set(off.of("scale")) == {1024}
+        on = state(text("enabled-1"))
+        assert on.common["enabled"] == "1" and on.common["policy"] == "3c"
+
+    def test_nobody_reads_while_it_is_off(self, text) -> None:
+        first, later = (int(line.rsplit(":", 1)[1]) for line in
+                        text("samples").splitlines() if ":" in line)
+        assert later == first
+
+    def test_samples_again_after_it(self, text) -> None:
+        before, after = state(text("enabled-1")), state(text("load"))
+        assert after.of("samples")[1] > before.of("samples")[1] + 10
+        assert sum(after.of("skipped")) == sum(after.of("quarantined")) == 0
+
+    def test_no_turbo_is_followed_at_once(self, text) -> None:
+        lines = [line.split() for line in text("no_turbo").splitlines() if line]
+        assert len(lines) == 2 * TOGGLES
+        for off, *ratios in lines:
+            assert set(ratios) == {"1024" if off == "1" else "1582"}
+
+    def test_never_above_what_cpufreq_can_request(self, text) -> None:
+        """1C is the highest bin there is; the divisor's resolution is 1/1024."""
+        m, seen = machine.load("e5-2698-v4"), guestdata.pairs(text("limit"))
+        for path, value in seen.items():
+            if path.endswith("max_ratio"):
+                top = int(seen[path.replace("freq_invariance/max_ratio",
+                                            "cpufreq/cpuinfo_max_freq")])
+                assert int(value) / 1024 * m.tsc_khz <= top + m.tsc_khz / 1024
+
+    def test_trace_shows_the_samples(self, text) -> None:
+        """A busy CPU at the highest clock: APERF over MPERF is 36 over 22."""
+        found = re.findall(r"freq_scale: cpu=1 aperf=(\d+) mperf=(\d+) ratio=(\d+) "
+                           r"scale=(\d+)", text("trace"))
+        rows = [tuple(map(int, row)) for row in found]
+        assert len(rows) >= 5
+        assert statistics.median(aperf / mperf for aperf, mperf, _, _ in rows) == \
+            pytest.approx(36 / 22, rel=0.001)
+        for aperf, mperf, ratio, scale in rows:
+            assert ratio == 1675
+            assert scale == pytest.approx(min(aperf * 2**20 // (mperf * ratio), 1024), abs=1)
+
+    def test_kernel_has_nothing_to_complain_of(self, text) -> None:
+        assert [line for line in guestdata.warnings(text("dmesg"))
+                if "freq_max=nonsense" not in line] == []
+
+
+@dataclass
+class Look:
+    time_ns: int
+    state: State
+
+
+def looks(text: str, tsc_khz: int) -> list[Look]:
+    out = []
+    for block in text.split("look ")[1:]:
+        tsc, _, rest = block.partition("\n")
+        out.append(Look(int(tsc) * 1_000_000 // tsc_khz, state(rest)))
+    return out
+
+
+class TestFaults:
+    pytestmark = pytest.mark.boots("invariance-faults")
+    MS = 1_000_000
+    #: CPUs whose fault lasts 100 ms, by second; the others' is over at once.
+    LASTING = {2: (1, 2, 3), 3: (), 4: (1, 2)}
+
+    @pytest.fixture
+    def result(self, guests: Guests):
+        return guests.get("invariance-faults")
+
+    @pytest.mark.parametrize("second", FAULT_SECONDS)
+    def test_quarantine_and_return(self, result, second: int) -> None:
+        """In it during the fault, out within half a second of its end."""
+        seen = looks(result.text(f"second-{second}"), 2_000_000)
+        for cpu in (1, 2, 3):
+            states = [(look.time_ns - second * 1000 * self.MS,
+                       look.state.cpus[cpu]["quarantined"]) for look in seen]
+            assert not any(q for t, q in states if t < 0)
+            during = [q for t, q in states if 60 * self.MS < t < 100 * self.MS]
+            assert during and all(q == (cpu in self.LASTING[second]) for q in during)
+            late = [q for t, q in states if t > 600 * self.MS]
+            assert late and not any(late)
+
+    @pytest.mark.parametrize("second", FAULT_SECONDS)
+    def test_scale_stays_sane(self, result, second: int) -> None:
+        """Busy CPUs at the highest clock: the fault does not reach the scale.
+
+        But for one that APERF stands still in alone: the sample in which that
+        begins looks like any other, of a lower clock.
+        """
+        for look in looks(result.text(f"second-{second}"), 2_000_000)[2:]:
+            for cpu in (1, 2, 3):
+                at_ms = look.time_ns / self.MS - second * 1000
+                if (second, cpu) != (2, 3) or not 0 < at_ms < 150:
+                    assert look.state.cpus[cpu]["scale"] >= 1000
+
+    def test_faults_are_counted(self, result) -> None:
+        skipped = state(result.text("invariance")).of("skipped")
+        assert skipped[0] == 0 and all(n >= 9 for n in skipped[1:])
+
+    def test_one_message_says_which_why_and_what(self, result) -> None:
+        lines = [line for line in result.text("dmesg").splitlines()
+                 if "keeping its last scale" in line]
+        assert len(lines) == 3		# no second one within a minute
+        for cpu, why in ((1, "MPERF stands still"),
+                         (2, "APERF and MPERF stand still or go back"),
+                         (3, "APERF stands still")):
+            assert any(f"CPU {cpu}: {why}; keeping its last scale and trying again" in line
+                       for line in lines)
+
+    def test_no_stack_trace_and_still_on(self, result) -> None:
+        dmesg = result.text("dmesg")
+        for word in ("Call Trace", "WARNING:", "unchecked MSR", "wobbly"):
+            assert word not in dmesg
+        assert state(result.text("invariance")).common["enabled"] == "1"
+
+    @pytest.mark.boots("invariance-faults-base")
+    def test_base_kernel_gives_up(self, guests: Guests) -> None:
+        dmesg = guests.get("invariance-faults-base").text("dmesg")
+        assert "went wobbly" in dmesg and "unchecked MSR access" in dmesg
+
+
+#: Highest over nominal by machine, from the machine files: boost and the middle.
+AMD = {"acpi": ("epyc-7742", "midpoint", 0), "amd-pstate": ("epyc-7763", "boost", 0)}
+
+
+@pytest.mark.parametrize("driver", [pytest.param(name, marks=pytest.mark.boots(
+    f"invariance-{name}")) for name in AMD])
+class TestBoost:
+    @staticmethod
+    def boost(driver: str) -> int:
+        m = machine.load(AMD[driver][0])
+        return m.turbo.ratios[0] * 1024 // m.base_ratio
+
+    def test_policies(self, guests: Guests, driver: str) -> None:
+        text = guests.get(f"invariance-{driver}").text
+        boost = self.boost(driver)
+        wanted = {"boost": boost, "midpoint": (boost + 1024) // 2, "nominal": 1024}
+        assert state(text("boot")).common["policy"] == AMD[driver][1]
+        for word, ratio in wanted.items():
+            now = state(text(f"policy-{word}"))
+            assert now.common["policy"] == word
+            assert now.of("max_ratio") == pytest.approx([ratio] * 2, abs=8)
+        assert text("policy-4c").startswith("4c:refused")
+        assert state(text("policy-4c")).common["policy"] == "nominal"
+
+    def test_boost_is_followed_at_once(self, guests: Guests, driver: str) -> None:
+        middle = (self.boost(driver) + 1024) // 2
+        base = machine.load(AMD[driver][0]).tsc_khz
+        lines = [line for line in guests.get(f"invariance-{driver}").text("boost").splitlines()
+                 if line]
+        assert len(lines) == 2 * TOGGLES
+        for line in lines:
+            on, *ratios = line.partition("/")[0].split()
+            tops = line.partition("/")[2].split()
+            assert [int(r) for r in ratios] == \
+                pytest.approx([middle if on == "1" else 1024] * 2, abs=8)
+            for ratio, top in zip(ratios, tops):
+                assert int(ratio) / 1024 * base <= int(top) + base / 1024
