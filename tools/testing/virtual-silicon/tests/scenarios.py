@@ -152,6 +152,22 @@ def topology(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Seconds of virtual time for counters that must not drift.
+HOUR_S = 3600
+HOUR_MARK = 80
+
+
+def hour(m: Machine, cpus: int) -> bytes:
+    """An hour, nearly idle, at the base clock."""
+    job = Job()
+    job.step("clock", f"put userspace {_FREQ}/scaling_governor; "
+             f"put {m.base_ratio * m.bus_khz} {_FREQ}/scaling_setspeed; sleep 0.1; "
+             "dump_zones")
+    job.step("hour", f"cut -d' ' -f1 /proc/uptime; vs-load -c none -t {HOUR_S} "
+             f"-m {HOUR_MARK}; cut -d' ' -f1 /proc/uptime")
+    return job.archive()
+
+
 #: Marks of loads on chosen CPUs.
 KIND_MARKS = {"first": 30, "last": 32, "all": 34}
 
@@ -500,6 +516,7 @@ SCENARIOS: dict[str, Scenario] = {
                               "amd_pstate=passive"),
     "two-kinds-intel": Scenario("core-i9-12900k", "base", "deterministic", 4, kinds,
                                 PASSIVE),
+    "hour": Scenario("sapphire-rapids", "base", "deterministic", 1, hour, PASSIVE),
     "smt": Scenario("sapphire-rapids-smt", "base", "deterministic", 6, smt, PASSIVE),
     "invariance-control": Scenario("e5-2698-v4", "patched", "deterministic", 8,
                                    invariance_control, PASSIVE + " freq_max=nonsense"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from guests import Guests
-from scenarios import SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
+from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
 from vsilicon import guestdata, machine, ssdt, trace
 
 
@@ -146,3 +146,58 @@ def test_model_report_agrees_with_trace(guests: Guests) -> None:
     total = sum(p["energy_uj"] for p in result.report["packages"])
     assert total >= sum(energy[0] for energy in last.energy_uj.values())
     assert len(result.report["cpus"]) == SCENARIOS["free"].cpus
+
+
+@pytest.fixture
+def hour(guests: Guests) -> tuple[trace.Mark, trace.Mark]:
+    result = guests.get("hour")
+    assert result.status == 0 and result.trace
+    t = trace.read(result.trace)
+    return t.mark(HOUR_MARK), t.mark(HOUR_MARK + 1)
+
+
+@pytest.mark.boots("hour")
+def test_counters_do_not_drift_in_an_hour(hour: tuple[trace.Mark, trace.Mark]) -> None:
+    """TSC is virtual time, MPERF the TSC's rate while busy, and at the base clock
+    APERF is MPERF: to the last count."""
+    a, b = hour
+    khz = machine.load("sapphire-rapids").tsc_khz
+    ns = b.time_ns - a.time_ns
+    assert ns > HOUR_S * 1e9
+    tsc, mperf, aperf, busy_ns = (
+        getattr(b.cpus[0], name) - getattr(a.cpus[0], name)
+        for name in ("tsc", "mperf", "aperf", "busy_ns"))
+    assert abs(tsc - ns * khz // 1_000_000) <= 1
+    assert abs(mperf - busy_ns * khz // 1_000_000) <= 1
+    assert abs(aperf - mperf) <= 1 and mperf > 0
+
+
+@pytest.mark.boots("hour")
+def test_energy_is_the_integral_of_power(hour: tuple[trace.Mark, trace.Mark]) -> None:
+    """Time in each state times its power, and all other time running: to 1e-6."""
+    a, b = hour
+    m = machine.load("sapphire-rapids")
+    ns = b.time_ns - a.time_ns
+    states = {name: b.cpus[0].states[name][1] - a.cpus[0].states[name][1]
+              for name in b.cpus[0].states}
+    power_mw = {state.name: state.power_mw for state in m.idle}
+    cores_mj = sum(states[name] / 1e9 * mw for name, mw in power_mw.items())
+    cores_mj += (ns - sum(states.values())) / 1e9 * m.active_w(m.base_ratio) * 1000
+    package_j, cores_j, dram_j = ((b.energy_uj[0][i] - a.energy_uj[0][i]) / 1e6
+                                  for i in range(3))
+    assert cores_j == pytest.approx(cores_mj / 1000, rel=1e-6)
+    assert package_j == pytest.approx(cores_j + ns / 1e9 * m.power["uncore_w"], rel=1e-6)
+    assert dram_j == pytest.approx(ns / 1e9 * m.power["dram_w"], rel=1e-6)
+
+
+@pytest.mark.boots("hour")
+def test_guest_saw_the_hour(guests: Guests, hour: tuple[trace.Mark, trace.Mark]) -> None:
+    """Its clock, and the energy counter that it read; that one may wrap around."""
+    lines = guests.get("hour").text("hour").splitlines()
+    assert float(lines[-1]) - float(lines[0]) == pytest.approx(
+        (hour[1].time_ns - hour[0].time_ns) / 1e9, abs=0.1)
+    zones = guests.get("hour").text("clock")
+    used = guestdata.energy(zones + "\n" + guests.get("hour").text("hour"))
+    package_j = (hour[1].energy_uj[0][0] - hour[0].energy_uj[0][0]) / 1e6
+    wrap_j = 2**32 / 2**machine.load("sapphire-rapids").power["energy_unit_shift"]
+    assert used["package"] == pytest.approx(package_j % wrap_j, abs=1)

@@ -14,7 +14,7 @@ from vsilicon.boot import Config
 
 def test_what_differs_is_named() -> None:
     def run(text: str) -> repeat.Run:
-        return repeat.Run({"a": "1", "b": text}, 1.0, 1.0, 1, False, 0)
+        return repeat.Run({"a": "1", "b": text}, 1.0, 1.0, 1.0, 1, False, 0)
     assert repeat.differing([run("1"), run("1")]) == []
     assert repeat.differing([run("1"), run("2"), run("1")]) == ["b"]
 

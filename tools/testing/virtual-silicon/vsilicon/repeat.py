@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import resource
 import subprocess
 import sys
 import time
@@ -30,10 +31,12 @@ dmesg | tail -3
 
 @dataclass(frozen=True)
 class Run:
-    """One of the runs: digests by file, host and virtual seconds, instructions."""
+    """One of the runs: digests by file, seconds of the host (elapsed, and of its
+    CPUs), virtual seconds, instructions."""
 
     digests: dict[str, str]
     seconds: float
+    cpu_seconds: float
     virtual: float
     instructions: int
     loaded: bool
@@ -48,6 +51,12 @@ def instructions(m: Machine, report: dict) -> int:
     """From cycles: exact without memory_permille, SMT and pause_cycles."""
     cycles = sum(cpu["aperf"] for cpu in report["cpus"])
     return cycles * 1000 // m.time["cycles_per_1000_insns"]
+
+
+def _children_seconds() -> float:
+    """CPU time of the processes waited for: the emulator, not what still spins."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 @contextmanager
@@ -65,12 +74,12 @@ def busy_host(processes: int) -> Iterator[None]:
 
 def once(c: boot.Config, load: int) -> Run:
     with busy_host(load):
-        begin = time.monotonic()
+        begin, used = time.monotonic(), _children_seconds()
         result = boot.run(c)
-        seconds = time.monotonic() - begin
+        seconds, cpu_seconds = time.monotonic() - begin, _children_seconds() - used
     assert result.trace
     names = ("console.log", "results.log", "model.json", result.trace.name)
-    return Run({name: _digest(c.out / name) for name in names}, seconds,
+    return Run({name: _digest(c.out / name) for name in names}, seconds, cpu_seconds,
                result.report["time_ns"] / 1e9, instructions(c.machine, result.report),
                bool(load), result.status)
 
