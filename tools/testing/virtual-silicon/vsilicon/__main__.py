@@ -29,7 +29,8 @@ def _boot_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"name or file; there are: {', '.join(machine.names())}")
     parser.add_argument("--cpus", type=int, help="number of CPUs (default 4)")
     parser.add_argument("--kernel", default="patched",
-                        help="patched, base, or the path of a bzImage")
+                        help="patched, base, or the path of a bzImage or a Debian "
+                        "package")
     parser.add_argument("--qemu", help="emulator (default: the built one)")
     parser.add_argument("--time", choices=boot.MODES, default="free",
                         help="free: counters follow the host's time; deterministic: "
@@ -69,6 +70,18 @@ def _repeat_command(sub: Commands) -> None:
     one.add_argument("--limit", type=_positive, default=600,
                      help="host seconds of one run (default 600)")
     one.set_defaults(run=commands.repeat_command)
+
+
+def _witness_command(sub: Commands) -> None:
+    one = sub.add_parser("witness", help="a table of what stock kernels and tools say of "
+                         "each machine")
+    _boot_arguments(one)
+    one.add_argument("machines", nargs="*", help="default: all")
+    one.add_argument("--kernels", nargs="+", default=["base"],
+                     help="base, patched, a .deb, or the name of a package that apt "
+                     "downloads")
+    one.add_argument("--output", help="the table as Markdown")
+    one.set_defaults(run=commands.witness_command)
 
 
 def _machine_commands(sub: Commands) -> None:
@@ -116,7 +129,7 @@ def _trace_commands(sub: Commands) -> None:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_guest_commands, _repeat_command, _machine_commands, _trace_commands):
+    for add in (_guest_commands, _repeat_command, _witness_command, _machine_commands, _trace_commands):
         add(sub)
     return top
 

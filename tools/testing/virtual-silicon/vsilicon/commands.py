@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from . import (boot, convert, demo, ini, initramfs, machine, paths, plot, repeat, report, show,
-               ssdt, trace)
+from . import (boot, convert, demo, distribution, ini, initramfs, machine, paths, plot,
+               repeat, report, show, ssdt, trace, witness)
 from .errors import UsageError
 from .job import Job, Section
 
@@ -84,8 +84,12 @@ def _config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
     m = machine.load(args.machine)
     cpus = m.check_cpus(min(4, m.cores) if args.cpus is None else args.cpus)
     out = Path(args.out)
+    kernel = args.kernel
+    if kernel.endswith(".deb"):
+        unpacked = distribution.unpack(Path(kernel), out.parent / "kernels")
+        kernel, job = str(unpacked.image), job + initramfs.job(unpacked.files())
     return boot.Config(
-        machine=m, cpus=cpus, kernel=paths.kernel(args.kernel),
+        machine=m, cpus=cpus, kernel=paths.kernel(kernel),
         qemu=paths.qemu(args.qemu),
         initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
         out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
@@ -175,13 +179,38 @@ def repeat_command(args: argparse.Namespace) -> int:
     print(f"{c.cpus} CPUs of {c.machine.name}, {args.kernel} kernel")
     for run in repeat.runs(c, args.runs, args.load):
         done.append(run)
-        print(f"  {run.seconds:6.1f} s of host time, {run.virtual:8.3f} s virtual, "
-              f"{run.instructions / run.seconds / 1e6:5.0f} million instructions/s"
+        print(f"  {run.seconds:6.1f} s of the host ({run.cpu_seconds:.1f} s of its CPUs), "
+              f"{run.virtual:8.3f} s virtual, {run.instructions / run.cpu_seconds / 1e6:.0f} "
+              "million instructions per CPU second"
               + (", loaded host" if run.loaded else ""), flush=True)
     for name, digest in done[0].digests.items():
         print(f"  {name}: " + ("differs" if name in repeat.differing(done)
                                else f"{digest} in all {len(done)}"))
     return 1 if repeat.differing(done) or any(run.status for run in done) else 0
+
+
+def witness_command(args: argparse.Namespace) -> int:
+    """The table; 1 if any machine has a warning or a step that failed."""
+    args.machine, args.kernel = args.machines[0] if args.machines else DEFAULT_MACHINE, "base"
+    c = _config(args, b"", "")
+    c.limits = boot.Limits(300, 300, 900)
+    kernels = []
+    for name in args.kernels:
+        if name in ("base", "patched"):
+            kernels.append((name, paths.kernel(name), None))
+            continue
+        package = Path(name) if name.endswith(".deb") else \
+            distribution.fetch(name, c.out.parent / "kernels")
+        unpacked = distribution.unpack(package, c.out.parent / "kernels")
+        kernels.append((unpacked.release, unpacked.image, unpacked))
+    table = []
+    for row in witness.rows([machine.load(name) for name in
+                             args.machines or machine.names()], kernels, c, c.cpus):
+        table.append(row)
+        print(" | ".join(row.cells), flush=True)
+    if args.output:
+        Path(args.output).write_text(witness.markdown(table), encoding="utf-8")
+    return 1 if any(row.cells[-1] != "none" for row in table) else 0
 
 
 def trace_command(args: argparse.Namespace) -> int:
