@@ -13,8 +13,9 @@
  *
  * A *situation* is told by three things: the class of the sleep length (target
  * residencies are the limits between classes), the class of the last idle time,
- * and how that ended: by its timer, by something else, by the scheduler tick or
- * a time limit, and whether the tick has been stopped since.
+ * and how that ended: by its timer, by something else while that timer is still
+ * the next one, by something else otherwise, by the scheduler tick or a time
+ * limit, and whether the tick has been stopped since.
  *
  * For each situation and each idle state there is a *score*, the decaying mean
  * of what entering the state would have gained. The target residency T of a
@@ -22,7 +23,10 @@
  * and the energies of both grow with the idle time d, so the gain is taken to
  * be (d - T) / T. It is negative where d was too short for the state, and cut
  * off at 1.25. Taking the mean of the gain, and not the likeliest class of d,
- * lets an idle time count by how much is at stake.
+ * lets an idle time count by how much is at stake. Where T is below 50 us that
+ * is little. There the gain is three times as steep, so that it is cut off
+ * sooner, and it counts more how often the state is right. A situation that is
+ * new starts with the scores of the one before it.
  *
  * The governor enters the deepest state that satisfies three conditions: its
  * target residency fits into the sleep length, its exit latency into the latency
@@ -43,9 +47,9 @@
  * it: a CPU woken by the timer it was waiting for knows when that was due.
  *
  * *The sleep length* is not cheap to find out. After several idle times in a row
- * that were far too short for all but the shallow states, these are scored
- * without it and the tick is retained, which limits the damage if the run of
- * short idle times ends here.
+ * that no timer ended and that were far too short for all but the shallow
+ * states, these are scored without it and the tick is retained, which limits
+ * the damage if the run of short idle times ends here.
  */
 
 #include <linux/cpuidle.h>
@@ -61,16 +65,15 @@
 /* How an idle time ended, as far as it tells something about the next one. */
 enum teo_end {
 	TEO_END_OTHER,
+	TEO_END_SAME,		/* as before, and the next timer is still the same */
 	TEO_END_TIMER,
-	TEO_END_OTHER_STOPPED,	/* and the tick is still stopped */
-	TEO_END_TIMER_STOPPED,
 	TEO_END_SAFETY_NET,	/* own tick or time limit: not over yet */
 	TEO_END_NR
 };
 
 /* Sleep length classes, and one for "not asked". */
 #define TEO_SLEEP_CLASSES	(TEO_CLASSES + 1)
-#define TEO_ROWS		(TEO_SLEEP_CLASSES * TEO_CLASSES * TEO_END_NR)
+#define TEO_ROWS		(TEO_SLEEP_CLASSES * TEO_CLASSES * TEO_END_NR * 2)
 
 /* Decisions that one idle time may consist of; more are not remembered. */
 #define TEO_PENDING		4
@@ -83,6 +86,9 @@ enum teo_end {
 
 /* A wake-up this close before the timer is the timer's. */
 #define TEO_TIMER_SLACK_NS	(2 * NSEC_PER_USEC)
+
+/* Times to the next timer that agree so well tell of the same timer. */
+#define TEO_SAME_TIMER_NS	(4 * NSEC_PER_USEC)
 
 /* Idle again this soon after a safety net: it was for nothing. */
 #define TEO_SAME_IDLE_NS	(50 * NSEC_PER_USEC)
@@ -105,12 +111,13 @@ struct teo_pending {
  * @sleep: sleep length at the last decision, KTIME_MAX if not asked for
  * @delta: time to the next timer event, tick included, at that time
  * @measured: how long the last decision's state was rested in
+ * @timer: when the timer is due that @sleep is about
  * @short_ns: idle times below make only shallow states worth while
  * @shallow: the deepest state that needs no sleep length
  * @latency: observed exit latency per state
  * @pending: decisions to learn from when the idle time is over
  * @nr_pending: number of those
- * @short_run: idle times in a row below @short_ns
+ * @short_run: idle times in a row below @short_ns that no timer ended
  * @safety_nets: wake-ups in a row by the own tick or a time limit
  * @last_class: class of the last idle time
  * @end: how the last idle time ended
@@ -125,6 +132,7 @@ struct teo_cpu {
 	s64 sleep;
 	s64 delta;
 	s64 measured;
+	u64 timer;
 	s64 short_ns;
 	int shallow;
 	s64 latency[CPUIDLE_STATE_MAX];
@@ -143,18 +151,41 @@ static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
 static unsigned int teo_row_index(const struct teo_cpu *cpu,
 				  unsigned int sleep_class, bool tick_stopped)
 {
-	unsigned int end = cpu->end;
+	unsigned int row = sleep_class * TEO_CLASSES + cpu->last_class;
 
-	if (end != TEO_END_SAFETY_NET && tick_stopped)
-		end += TEO_END_OTHER_STOPPED;
+	return (row * TEO_END_NR + cpu->end) * 2 + tick_stopped;
+}
 
-	return (sleep_class * TEO_CLASSES + cpu->last_class) * TEO_END_NR + end;
+/* Take a look at the next timer. */
+static void teo_ask_timer(struct teo_cpu *cpu, u64 now)
+{
+	ktime_t delta;
+	s64 moved;
+
+	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
+	cpu->delta = delta;
+
+	moved = now + cpu->sleep - cpu->timer;
+	cpu->timer += moved;
+	if (cpu->end == TEO_END_OTHER && abs(moved) < TEO_SAME_TIMER_NS)
+		cpu->end = TEO_END_SAME;
+}
+
+/* The decision before this one is the last that is pending, or was. */
+static noinline void teo_new_situation(struct teo_cpu *cpu, unsigned int row)
+{
+	unsigned int last = cpu->nr_pending ? cpu->nr_pending - 1 : 0;
+
+	teo_row_inherit(&cpu->row[row], &cpu->row[cpu->pending[last].row]);
 }
 
 static void teo_note_decision(struct teo_cpu *cpu, u64 now, unsigned int row,
 			      unsigned int bin)
 {
 	struct teo_pending *p;
+
+	if (unlikely(!cpu->row[row].events))
+		teo_new_situation(cpu, row);
 
 	if (cpu->nr_pending < TEO_PENDING)
 		cpu->nr_pending++;
@@ -191,7 +222,7 @@ static void teo_learn_pending(struct teo_cpu *cpu, u64 end)
 
 static void teo_count_short(struct teo_cpu *cpu, s64 idle)
 {
-	if (idle >= cpu->short_ns)
+	if (idle >= cpu->short_ns || cpu->end == TEO_END_TIMER)
 		cpu->short_run = 0;
 	else if (cpu->short_run < TEO_SHORT_RUN)
 		cpu->short_run++;
@@ -349,7 +380,6 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	struct teo_cpu *cpu = this_cpu_ptr(&teo_cpus);
 	s64 latency_req = cpuidle_governor_latency_req(dev->cpu);
 	u64 now = local_clock();
-	ktime_t delta;
 	int state;
 
 	teo_catch_up(cpu, drv, dev, now);
@@ -363,8 +393,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		cpu->nr_pending--;
 	}
 
-	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
-	cpu->delta = delta;
+	teo_ask_timer(cpu, now);
 	return teo_select_by_timer(cpu, drv, dev, latency_req, now, stop_tick);
 }
 

@@ -16,23 +16,31 @@
 #include <linux/types.h>
 
 /*
- * A gain or a score of 1, which says "idle for twice the target residency".
- * Gains end at -1 (woken at once) and at 1.25: one long idle time among many
- * short ones must not outweigh them all.
+ * A gain or a score of 1: for a deep state, "idle for twice the target
+ * residency". Gains end at 1.25: one long idle time among many short ones must
+ * not outweigh them all.
  */
 #define TEO_ONE			8192
 #define TEO_GAIN_MAX		(TEO_ONE + TEO_ONE / 4)
+
+/*
+ * Target residencies below are those of shallow states. There is little to gain
+ * or to lose in them, so it counts how often they are right, rather than by how
+ * much: their gain is steeper and reaches TEO_GAIN_MAX sooner.
+ */
+#define TEO_SHALLOW_NS		(50 * NSEC_PER_USEC)
+#define TEO_SHALLOW_SLOPE	3
 
 /* A state is worth entering from this score on: too deep costs wake-ups time. */
 #define TEO_ENTER		(TEO_ONE * 15 / 100)
 
 /*
- * The tick is stopped if the idle times come to 0.3 tick periods in the mean, so
- * that the tick would hit every third, and where a timer comes before the next
+ * The tick is stopped if the idle times come to 0.1 tick periods in the mean, so
+ * that the tick would hit every tenth, and where a timer comes before the next
  * but one anyway, only if the state is known to pay off.
  */
-#define TEO_STOP_TICK		(-TEO_ONE * 7 / 10)
-#define TEO_STOP_TICK_SHORT	(TEO_ONE * 4 / 10)
+#define TEO_STOP_TICK		(-TEO_ONE * 9 / 10)
+#define TEO_STOP_TICK_SHORT	(TEO_ONE * 6 / 10)
 
 /* A score is the mean over about 1 << TEO_MEMORY events, fewer at first. */
 #define TEO_MEMORY		5
@@ -49,7 +57,7 @@
  * struct teo_column - a target residency, prepared for teo_gain()
  * @residency: target residency of a state, or the tick period
  * @most: idle time from which on the gain does not grow
- * @reciprocal: TEO_ONE << TEO_RECIPROCAL_SHIFT over @residency
+ * @reciprocal: slope * TEO_ONE << TEO_RECIPROCAL_SHIFT over @residency
  */
 struct teo_column {
 	s64 residency;
@@ -83,14 +91,17 @@ struct teo_row {
 };
 
 /*
- * most = TEO_GAIN_MAX of them beyond the residency. One that is 0 is a polling
- * state's, of which nobody asks the gain, but it must not be divided by.
+ * A residency of 0 is a polling state's, of which nobody asks the gain, but it
+ * must not be divided by.
  */
 static inline void teo_column_init(struct teo_column *col, s64 residency)
 {
+	u64 slope = residency < TEO_SHALLOW_NS ? TEO_SHALLOW_SLOPE : 1;
+
 	col->residency = residency;
-	col->most = 2 * residency + (residency >> 2);
-	col->reciprocal = div64_u64((u64)TEO_ONE << TEO_RECIPROCAL_SHIFT,
+	col->most = residency +
+		    div64_u64(residency * TEO_GAIN_MAX, slope * TEO_ONE);
+	col->reciprocal = div64_u64(slope * TEO_ONE << TEO_RECIPROCAL_SHIFT,
 				    max_t(s64, residency, 1));
 }
 
@@ -130,6 +141,17 @@ static inline void teo_row_init(struct teo_row *row)
 		row->score[i] = TEO_ONE;
 }
 
+/*
+ * A situation that is new is taken to be like the one before it, which counts as
+ * much as one event. Were the timer trusted in each, a run of short idle times
+ * would be interrupted by a deep state and a stopped tick every now and then.
+ */
+static inline void teo_row_inherit(struct teo_row *row, const struct teo_row *last)
+{
+	*row = *last;
+	row->events = min(last->events, 1);
+}
+
 /* The last bin that starts no later than @idle. */
 static inline int teo_bin(const struct teo_table *table, s64 idle)
 {
@@ -146,7 +168,7 @@ static inline int teo_bin(const struct teo_table *table, s64 idle)
  * idle time d, so what is gained (or, below T, lost) by entering the state is
  * proportional to d - T. In units of T:
  *
- *	gain = (d - T) / T,	cut off at TEO_GAIN_MAX
+ *	gain = slope * (d - T) / T,	cut off at TEO_GAIN_MAX
  */
 static inline int teo_gain(const struct teo_column *col, s64 idle)
 {
@@ -274,16 +296,18 @@ static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
  * @seen: from a timer event to the exit that it caused
  * @worst: the driver's figure
  *
- * Something may delay a wake-up, nothing makes it come early: a short latency
- * is believed sooner than a long one.
+ * Some observations are wrong: something else may have caused the exit shortly
+ * before the timer, or delayed it. A step of limited size towards each leads to
+ * the median, which these do not move as they would the mean.
+ *
+ * Return: what is known now.
  */
 static inline s64 teo_track_latency(s64 latency, s64 seen, s64 worst)
 {
-	seen = clamp_t(s64, seen, 0, worst);
-	if (seen < latency)
-		return latency - ((latency - seen + 3) >> 2);
+	s64 step = (worst >> 4) + 1;
 
-	return latency + ((seen - latency) >> 4);
+	seen = clamp_t(s64, seen, 0, worst);
+	return latency + clamp_t(s64, seen - latency, -step, step);
 }
 
 #endif /* _CPUIDLE_TEO_CORE_H */

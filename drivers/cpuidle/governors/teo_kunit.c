@@ -91,19 +91,23 @@ static void test_gain(struct kunit *test)
 		s64 residency, idle;
 		int gain;
 	} cases[] = {
-		{ 200, 0, -TEO_ONE },
-		{ 200, 100, -TEO_ONE / 2 },
+		/* Shallow: three times as steep. */
+		{ 200, 0, -3 * TEO_ONE },
+		{ 200, 100, -3 * TEO_ONE / 2 },
 		{ 200, 200, 0 },
-		{ 200, 400, TEO_ONE },
-		{ 200, 450, TEO_GAIN_MAX },
+		{ 200, 260, TEO_ONE * 9 / 10 },
+		{ 200, 284, TEO_GAIN_MAX },
 		{ 200, KTIME_MAX, TEO_GAIN_MAX },
+		{ TEO_SHALLOW_NS - 1, 0, -3 * TEO_ONE },
+		{ TEO_SHALLOW_NS, 0, -TEO_ONE },
+		{ TEO_SHALLOW_NS, TEO_SHALLOW_NS * 2, TEO_ONE },
 		{ 800000, 0, -TEO_ONE },
 		{ 800000, 800000, 0 },
 		{ 800000, 1600000, TEO_ONE },
 		{ 800000, KTIME_MAX, TEO_GAIN_MAX },
 		{ NSEC_PER_SEC, 0, -TEO_ONE },
 		{ NSEC_PER_SEC, KTIME_MAX, TEO_GAIN_MAX },
-		{ 1, 0, -TEO_ONE },
+		{ 1, 0, -3 * TEO_ONE },
 		/* A polling state's is never asked for, but must do no harm. */
 		{ 0, 0, 0 },
 		{ 0, KTIME_MAX, 0 },
@@ -164,6 +168,31 @@ static void test_learn_few(struct kunit *test)
 	KUNIT_EXPECT_LT(test, row.score[3], TEO_ENTER);
 	KUNIT_EXPECT_EQ(test, row.score[4], TEO_ONE);
 	KUNIT_EXPECT_EQ(test, row.score[0], TEO_ONE);
+}
+
+/* The scores of the situation before, which a single event outweighs half. */
+static void test_inherit(struct kunit *test)
+{
+	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
+	struct teo_row known, fresh;
+	struct teo_table table;
+	int n, before;
+
+	init_table(&table, &c);
+	teo_row_init(&known);
+	teo_row_init(&fresh);
+	teo_row_inherit(&fresh, &known);
+	KUNIT_EXPECT_EQ(test, fresh.events, 0);
+
+	for (n = 0; n < 100; n++)
+		teo_learn(&known, &table, 3000, 4);
+	teo_row_inherit(&fresh, &known);
+	KUNIT_EXPECT_EQ(test, fresh.events, 1);
+	KUNIT_EXPECT_MEMEQ(test, fresh.score, known.score, sizeof(fresh.score));
+
+	before = fresh.score[4];
+	teo_learn(&fresh, &table, KTIME_MAX, 4);
+	KUNIT_EXPECT_LE(test, abs(fresh.score[4] - (before + TEO_GAIN_MAX) / 2), 1);
 }
 
 struct choose_case {
@@ -331,17 +360,34 @@ static void test_track_latency(struct kunit *test)
 	}
 }
 
+/* Two of five observations are wrong: the others' value is found all the same. */
+static void test_track_latency_outliers(struct kunit *test)
+{
+	static const s64 seen[] = { 10000, 0, 10000, 10000, 200 };
+	const s64 worst = 16000;
+	s64 latency = worst;
+	int n;
+
+	for (n = 0; n < 500; n++)
+		latency = teo_track_latency(latency, seen[n % ARRAY_SIZE(seen)],
+					    worst);
+	KUNIT_EXPECT_GE(test, latency, 10000 - 2 * (worst >> 4) - 2);
+	KUNIT_EXPECT_LE(test, latency, 10000);
+}
+
 static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_bin),
 	KUNIT_CASE(test_class),
 	KUNIT_CASE(test_gain),
 	KUNIT_CASE(test_learn),
 	KUNIT_CASE(test_learn_few),
+	KUNIT_CASE(test_inherit),
 	KUNIT_CASE(test_choose),
 	KUNIT_CASE(test_shallowest),
 	KUNIT_CASE(test_tick),
 	KUNIT_CASE(test_idle_time),
 	KUNIT_CASE(test_track_latency),
+	KUNIT_CASE(test_track_latency_outliers),
 	{}
 };
 

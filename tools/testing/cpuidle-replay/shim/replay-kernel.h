@@ -70,6 +70,7 @@ extern long replay_tick_nsec;
 #define max(a, b)	__replay_once(a, b, >)
 #define min_t(t, a, b)	min((t)(a), (t)(b))
 #define max_t(t, a, b)	max((t)(a), (t)(b))
+#define abs(x)		({ __typeof__(x) __x = (x); __x < 0 ? -__x : __x; })
 #define clamp(v, lo, hi) min(max(v, lo), hi)
 #define clamp_t(t, v, lo, hi) clamp((t)(v), (t)(lo), (t)(hi))
 
