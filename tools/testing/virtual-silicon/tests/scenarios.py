@@ -280,7 +280,7 @@ def faulty(m: Machine, cpus: int) -> bytes:
     by where in a fault's window they fall.
     """
     job = Job()
-    registers = "0x10 0xe7 0xe8 0x1b0"
+    registers = "0x10 0xe7 0xe8 0x1b0 0x19c"
     job.step("before", "dmesg")
     for second in (2, 3, 4):
         begin = int(m.tsc_khz * 1000 * (second - 0.06))

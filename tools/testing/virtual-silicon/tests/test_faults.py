@@ -7,15 +7,17 @@ that a fault is in what the guest reads, and only there.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from guests import Guests
-from vsilicon import boot, guestdata, initramfs, machine, trace
+from vsilicon import boot, guestdata, initramfs, machine, qmp, trace
 from vsilicon.boot import Result
 from vsilicon.errors import GuestError, UsageError
+from vsilicon.job import Job, Section
 
 BASE_KHZ = 2_000_000
 MS = 1_000_000
@@ -31,6 +33,7 @@ class Sample:
     mperf: int
     aperf: int
     bias: int | None
+    thermal: int | None
 
 
 @pytest.fixture
@@ -46,7 +49,8 @@ def samples(result: Result, second: int, cpu: int) -> list[Sample]:
             seen = guestdata.msr_values(registers)
             tsc, mperf, aperf, bias = (seen[n] for n in (0x10, 0xE7, 0xE8, 0x1B0))
             assert tsc is not None and mperf is not None and aperf is not None
-            out.append(Sample(tsc * 1_000_000 // BASE_KHZ, mperf, aperf, bias))
+            out.append(Sample(tsc * 1_000_000 // BASE_KHZ, mperf, aperf, bias,
+                              seen[0x19C]))
     return out
 
 
@@ -167,12 +171,43 @@ def test_thermal_limit_lowers_the_clock(result: Result) -> None:
     assert 4100 * MS <= back[0] < 4101 * MS and back[1] >= 3_400_000
 
 
+def test_thermal_event_shows_in_its_register(result: Result) -> None:
+    """SDM vol. 3, 15.8.2.2: bit 0 of IA32_THERM_STATUS."""
+    seen = samples(result, 4, 2)
+    assert {s.thermal & 1 for s in during(seen, 4) if s.thermal is not None} == {1}
+    assert {s.thermal & 1 for s in after(seen, 4) if s.thermal is not None} == {0}
+
+
 def test_base_kernel_gives_invariance_up(result: Result) -> None:
     """It does when a tick finds MPERF where the last one did."""
     assert guestdata.invariance_ratio(result.text("before")) == 1740
     assert guestdata.warnings(result.text("before")) == []
     assert any("invariance went wobbly" in line
                for line in guestdata.warnings(result.text("dmesg")))
+
+
+@pytest.mark.boots("lost-turbo")
+def test_faults_and_counters_while_it_runs(guests: Guests, tmp_path: Path) -> None:
+    """By the control socket: a register faults from then on; counters are JSON."""
+    job = Job()
+    job.step("before", "vs-msr 1 0x1b0")
+    job.step("until", "while vs-msr 1 0x1b0 >/dev/null; do sleep 0.05; done")
+    c = guests.config("lost-turbo", job.archive())
+    c = dataclasses.replace(c, out=tmp_path, faults=None, mode="free",
+                            qmp=tmp_path / "qmp")
+    seen: list[dict] = []
+
+    def inject(section: Section) -> None:
+        if section.name == "before":
+            with qmp.Monitor(tmp_path / "qmp") as monitor:
+                seen.append(monitor.counters())
+                with pytest.raises(UsageError, match="unknown kind 'melt'"):
+                    monitor.fault("1 melt")
+                monitor.fault("1 gp msr=0x1b0")
+    result = boot.run(c, inject)
+    assert result.text("before") == "0x1b0 0x6" and result.status == 0
+    assert 0 < seen[0]["time_ns"] < result.report["time_ns"]
+    assert len(seen[0]["cpus"]) == c.cpus
 
 
 @pytest.mark.boots("lost-turbo")

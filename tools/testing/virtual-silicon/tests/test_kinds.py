@@ -85,7 +85,9 @@ def test_capabilities_of_both_kinds(guests: Guests) -> None:
     assert big is not None and small is not None
     assert [big & 0xFF, big >> 8 & 0xFF] == [67, 41]	# 5200, 3200 / 78.741
     assert [small & 0xFF, small >> 8 & 0xFF] == [39, 24]
-    assert registers(result, 3)[0xCE] == 24 << 8 | 8 << 40 | 8 << 48
+    # of the package: turbostat takes the clock of its busy share from any CPU's
+    assert {registers(result, cpu)[0xCE] for cpu in (0, 3)} == \
+        {32 << 8 | 8 << 40 | 8 << 48}
 
 
 @pytest.mark.boots(INTEL)

@@ -176,6 +176,52 @@ def test_table_that_the_registers_cannot_hold(layout: str, cores: list[int],
               .replace("[1, 2, 4]", str(cores)).replace("[30, 28, 25]", str(ratios)))
 
 
+#: a class, the line of it that must be named, and part of the reason
+BAD_CLASSES = [
+    ("name = \"E\"\ncores = 2\nmax_ratio = 31\n", 3, "do not rise from min_ratio 8"),
+    ("name = \"E\"\ncores = 2\nbase_ratio = 26\nmax_ratio = 25\n", 4, "do not rise"),
+    ("name = \"E\"\ncores = 2\nbase_ratio = 7\nmax_ratio = 25\n", 4, "do not rise"),
+    ("name = \"E\"\ncores = 4\nmax_ratio = 25\n", 2, "leave no core of the first kind"),
+    ("name = \"E\"\ncores = 0\nmax_ratio = 25\n", 2, "allowed is 1 to 255"),
+    ("name = \"E-core\"\ncores = 2\nmax_ratio = 25\n", 1, "must be letters or digits"),
+    ("name = \"E\"\ncores = 2\nmax_ratio = 25\ncore_type = 0x20\n", 4,
+     "features.core_type for the first"),
+    ("name = \"E\"\ncores = 2\nmax_ratio = 25\nefficient_ratio = 21\n", 4,
+     "above base_ratio"),
+    ("name = \"E\"\ncores = 2\nmax_ratio = 25\nturbo = 1\n", 4, "unknown key 'turbo'"),
+    ("name = \"E\"\nmax_ratio = 25\n", 0, "needs the key 'cores'"),
+]
+
+
+@pytest.mark.parametrize("text,at,reason", BAD_CLASSES,
+                         ids=[reason for _, _, reason in BAD_CLASSES])
+def test_bad_class_names_line_and_reason(text: str, at: int, reason: str) -> None:
+    with pytest.raises(MachineError) as error:
+        parse(GOOD + "[[class]]\n" + text)
+    assert reason in str(error.value)
+    assert error.value.line == GOOD.count("\n") + 1 + at
+
+
+@pytest.mark.parametrize("cpus,first", [(1, 1), (2, 1), (3, 1), (4, 1), (6, 2)])
+def test_guest_gets_kinds_in_proportion(cpus: int, first: int) -> None:
+    """The part has two and four; at least one of the first kind, then the others."""
+    (kind, numbers), = machine.load("ryzen-5-7545u").class_cpus(cpus)
+    assert kind.name == "dense" and numbers == list(range(first, cpus))
+
+
+def test_threads_come_together() -> None:
+    m = machine.load("sapphire-rapids-smt")
+    assert m.check_cpus(4) == 4 and m.sockets(64) == 1
+    with pytest.raises(UsageError, match="a core of sapphire-rapids-smt has 2"):
+        m.check_cpus(3)
+
+
+def test_state_needs_a_hint_or_a_port() -> None:
+    for more in ("hints = [0x20]\nport = 0x814", ""):
+        with pytest.raises(MachineError, match="C6: needs hints, or else a port"):
+            parse(GOOD.replace("hints = [0x20]", more))
+
+
 def test_good_file_is_accepted() -> None:
     m = parse(GOOD)
     assert (m.min_ratio, m.base_ratio, m.max_ratio) == (8, 20, 30)

@@ -38,6 +38,8 @@ def _boot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--append", default="", help="more for the kernel command line")
     parser.add_argument("--faults", metavar="FILE",
                         help="what to break, and when (format: see README.md)")
+    parser.add_argument("--qmp", metavar="SOCKET",
+                        help="control socket, for the commands fault and counters")
     parser.add_argument("--compact", action="store_true",
                         help="the trace compressed, as trace.gz")
     parser.add_argument("--out", default=str(paths.RUN), help="directory for output")
@@ -57,6 +59,17 @@ def _guest_commands(sub: Commands) -> None:
     _boot_arguments(one)
     one.add_argument("--cmd", help="command to run on its terminal instead of a shell")
     one.set_defaults(run=commands.shell)
+
+
+def _control_commands(sub: Commands) -> None:
+    one = sub.add_parser("fault", help="break a running guest's CPU, by its --qmp socket")
+    one.add_argument("socket")
+    one.add_argument("lines", nargs="+", help="as in a fault file")
+    one.set_defaults(run=commands.fault_command)
+
+    one = sub.add_parser("counters", help="the model's counters as of now, by --qmp socket")
+    one.add_argument("socket")
+    one.set_defaults(run=commands.counters_command)
 
 
 def _repeat_command(sub: Commands) -> None:
@@ -129,7 +142,7 @@ def _trace_commands(sub: Commands) -> None:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_guest_commands, _repeat_command, _witness_command, _machine_commands, _trace_commands):
+    for add in (_guest_commands, _control_commands, _repeat_command, _witness_command, _machine_commands, _trace_commands):
         add(sub)
     return top
 

@@ -59,6 +59,7 @@ class Config:
     compact: bool = False	# compressed, as trace.gz
     qemu_plain: bool = False
     faults: Path | None = None	# what is to break, and when
+    qmp: Path | None = None	# control socket, see qmp.py
     limits: Limits = field(default_factory=Limits)
 
 
@@ -146,6 +147,7 @@ def machine_options(c: Config) -> list[str]:
         "-acpitable", f"file={_escape(str(c.out / 'ssdt.aml'))}",
         "-kernel", str(c.kernel), "-initrd", str(c.out / "initrd"),
         "-append", kernel_command_line(c),
+        *(["-qmp", f"unix:{_escape(str(c.qmp))},server=on,wait=off"] if c.qmp else []),
     ]
 
 

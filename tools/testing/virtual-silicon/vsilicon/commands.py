@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from . import (boot, convert, demo, distribution, ini, initramfs, machine, paths, plot,
-               repeat, report, show, ssdt, trace, witness)
+               qmp, repeat, report, show, ssdt, trace, witness)
 from .errors import UsageError
 from .job import Job, Section
 
@@ -94,6 +94,7 @@ def _config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
         initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
         out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
         faults=Path(args.faults) if args.faults else None, compact=args.compact,
+        qmp=Path(args.qmp).resolve() if args.qmp else None,
         # CPUs start one by one, and the host has fewer than the guest.
         limits=boot.Limits(boot=60 + 3 * cpus))
 
@@ -211,6 +212,19 @@ def witness_command(args: argparse.Namespace) -> int:
     if args.output:
         Path(args.output).write_text(witness.markdown(table), encoding="utf-8")
     return 1 if any(row.cells[-1] != "none" for row in table) else 0
+
+
+def fault_command(args: argparse.Namespace) -> int:
+    with qmp.Monitor(Path(args.socket)) as monitor:
+        for line in args.lines:
+            monitor.fault(line)
+    return 0
+
+
+def counters_command(args: argparse.Namespace) -> int:
+    with qmp.Monitor(Path(args.socket)) as monitor:
+        print(json.dumps(monitor.counters(), indent=1))
+    return 0
 
 
 def trace_command(args: argparse.Namespace) -> int:

@@ -54,10 +54,11 @@ def pack_bytes(values: Iterable[int]) -> int:
 def platform_info(m: Machine) -> int:
     """0xCE: base ratio 15:8, most efficient 47:40, lowest operating 55:48.
 
+    One for the package, whatever kind of core reads it (SDM vol. 4: scope).
     The turbo and TDP limits are not programmable (bits 28, 29 clear) and there
     are no configurable TDP levels (34:33 clear).
     """
-    return (field(m.base_ratio, 8) | field(m.min_ratio, 40)
+    return (field((m.part or m).base_ratio, 8) | field(m.min_ratio, 40)
             | field(m.min_ratio, 48))
 
 
@@ -164,7 +165,7 @@ def msrs(m: Machine) -> dict[int, int]:
         0x614: rapl_power(m.power["tdp_w"]),		# PKG_POWER_INFO
         0x64F: 0, 0x690: 0, 0x6B1: 0,			# PERF_LIMIT_REASONS
     }
-    out.update(TURBO_ENCODERS[m.turbo.layout](m.turbo))
+    out.update(TURBO_ENCODERS[m.turbo.layout]((m.part or m).turbo))
     if not m.limits["power_tau_s"]:
         out[PKG_POWER_LIMIT] = power_limit(m)
     out.update(config_tdp(m))
@@ -197,7 +198,7 @@ def atom(m: Machine) -> dict[int, int]:
 
 def config_tdp(m: Machine) -> dict[int, int]:
     """0x648-0x64C: one TDP level, the nominal one; control locked."""
-    return {0x648: field(m.base_ratio, 0), 0x649: 0, 0x64A: 0, 0x64B: LOCK, 0x64C: 0}
+    return {0x648: field((m.part or m).base_ratio, 0), 0x649: 0, 0x64A: 0, 0x64B: LOCK, 0x64C: 0}
 
 
 def package_residency(m: Machine) -> dict[int, int]:

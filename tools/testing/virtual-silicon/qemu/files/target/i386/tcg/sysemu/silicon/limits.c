@@ -113,16 +113,27 @@ void vs_limits_start(void)
     timer_mod(silicon->limiter, PERIOD_NS);
 }
 
-/* SDM 15.8.2: degrees below tjmax in bits 22:16, bit 31: valid. */
+/*
+ * SDM 15.8.2 and 15.8.5: degrees below tjmax in bits 22:16, bit 31: valid, bit 0:
+ * too hot now.  During a thermal event (faults.c) it is, whatever the temperature.
+ */
 bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
     const VsConfig *c = &silicon->config;
     int64_t below = c->tjmax_mc - t->core->package->temperature_mc;
+    bool event = vs_fault_limit(t, UINT_MAX) != UINT_MAX;
 
-    if (!c->rth_mk_per_w ||
-        (msr != REG_THERM_STATUS && msr != REG_PKG_THERM_STATUS)) {
+    if (msr != REG_THERM_STATUS && msr != REG_PKG_THERM_STATUS) {
         return false;
     }
-    *val = MAX(0, MIN(below / 1000, 127)) << 16 | 1ull << 31 | (below <= 0);
+    if (!c->rth_mk_per_w) {
+        if (!vs_described_read(t, msr, val)) {
+            return false;
+        }
+        *val |= event;
+        return true;
+    }
+    *val = MAX(0, MIN(below / 1000, 127)) << 16 | 1ull << 31 |
+           (event || below <= 0);
     return true;
 }

@@ -86,23 +86,32 @@ static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
     return true;
 }
 
+static uint64_t state_ticks(const VsThread *t, unsigned state, int64_t now)
+{
+    return muldiv64(vs_core_state_ns(t->core, state, now),
+                    silicon->config.tsc_khz, 1000000);
+}
+
+/*
+ * States may share a register, as C1 and C1E do.  Each is rounded by itself, so
+ * that what a register holds beyond another is never a tick less than before.
+ */
 static bool read_residency(const VsThread *t, uint32_t msr, int64_t now,
                            uint64_t *val)
 {
     const VsConfig *c = &silicon->config;
-    uint64_t ns = 0;
+    uint64_t ticks = 0;
     bool found = false;
 
-    /* states may share a register, as C1 and C1E do */
     for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
         if (c->states[i].residency_msr == msr ||
             (found && t->config->residency_deeper && !c->states[i].active)) {
-            ns += vs_core_state_ns(t->core, i, now);
+            ticks += state_ticks(t, i, now);
             found = true;
         }
     }
     if (found) {
-        *val = muldiv64(ns, c->tsc_khz, 1000000);
+        *val = ticks;
         return true;
     }
     for (unsigned i = 1; i < c->nlevels; i++) {
