@@ -45,32 +45,43 @@ DEFINE_PER_CPU_SHARED_ALIGNED(struct freq_counters, freq_counters) = {
 	.wanted	= INITIAL_JIFFIES - 3600 * HZ,
 };
 
-/* A read that raises #GP yields 0, which makes a sample without a meaning */
+/*
+ * A read that raises #GP yields 0, which makes a sample without a meaning. Not by
+ * rdmsrl_safe(), because its tracepoint costs more than all else here, and there
+ * is one for samples.
+ */
 static __always_inline u64 read_counter(u32 msr)
 {
-	u64 value;
+	DECLARE_ARGS(value, low, high);
+	int err;
 
-	rdmsrl_safe(msr, &value);
+	asm volatile("1: rdmsr\n"
+		     "2:\n\t"
+		     _ASM_EXTABLE_TYPE_REG(1b, 2b, EX_TYPE_RDMSR_SAFE, %[err])
+		     : [err] "=r" (err), EAX_EDX_RET(value, low, high)
+		     : "c" (msr));
 
-	return value;
+	return EAX_EDX_VAL(value, low, high);
 }
 
-/*
- * Counters of one CPU, read by that CPU with interrupts off. What they did since
- * the last time goes into a sample.
- */
-static __always_inline struct freq_sample read_counters(struct freq_counters *c)
+/* What APERF and MPERF did between two reads, modulo 2^64 */
+struct freq_deltas {
+	u64	aperf;
+	u64	mperf;
+};
+
+/* Read by the CPU itself with interrupts off; the next deltas begin here */
+static __always_inline struct freq_deltas read_counters(struct freq_counters *c)
 {
 	u64 aperf = read_counter(MSR_IA32_APERF);
 	u64 mperf = read_counter(MSR_IA32_MPERF);
-	struct freq_sample sample;
+	struct freq_deltas d = { aperf - c->aperf, mperf - c->mperf };
 
-	sample = freq_sample_from(aperf - c->aperf, mperf - c->mperf);
 	c->aperf = aperf;
 	c->mperf = mperf;
 	c->tsc = rdtsc();
 
-	return sample;
+	return d;
 }
 
 /* No message about a CPU for so long after the last one */
@@ -126,13 +137,12 @@ static noinline void skip_sample(struct freq_counters *c, struct freq_sample sam
 	tell_quarantine(c, sample);
 }
 
-static __always_inline void use_sample(struct freq_counters *c, struct freq_sample sample)
+static __always_inline void publish(struct freq_counters *c, struct freq_sample sample)
 {
 	atomic64_set(&c->sample, sample.aperf << 32 | sample.mperf);
 	/* Pairs with arch_freq_get_on_cpu(): no new stamp on an old sample */
 	smp_store_release(&c->stamp, jiffies);
 	c->samples++;
-	freq_health_good(&c->health);
 }
 
 #if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
@@ -147,7 +157,7 @@ static __always_inline bool is_invariant(void)
 	return arch_scale_freq_invariant();
 }
 
-static __always_inline u64 freq_factor(const struct freq_counters *c)
+static u64 freq_factor(const struct freq_counters *c)
 {
 	u64 factor = READ_ONCE(c->factor);
 
@@ -157,31 +167,30 @@ static __always_inline u64 freq_factor(const struct freq_counters *c)
 	return factor;
 }
 
-static noinline void trace_sample(struct freq_sample sample, unsigned long scale)
-{
-	unsigned int cpu = smp_processor_id();
-
-	trace_freq_scale(cpu, sample.aperf, sample.mperf, freq_max_of_cpu(cpu), scale);
-}
-
 /* Return: whether the sample has a meaning */
-static __always_inline bool set_scale(const struct freq_counters *c,
-				      struct freq_sample sample)
+static bool set_scale(const struct freq_counters *c, struct freq_sample sample)
 {
 	unsigned long scale = freq_sample_scale(sample, freq_factor(c));
+	unsigned int cpu = smp_processor_id();
 
-	if (likely(scale))
+	if (scale)
 		this_cpu_write(arch_freq_scale, scale);
-	if (trace_freq_scale_enabled())
-		trace_sample(sample, scale);
+	trace_freq_scale(cpu, sample.aperf, sample.mperf, freq_max_of_cpu(cpu), scale);
 
 	return scale;
+}
+
+/* What use_deltas() can do without a call of another function */
+static __always_inline bool is_plain(struct freq_deltas d)
+{
+	return !((d.aperf | d.mperf) >> FREQ_SAMPLE_BITS) &&
+	       !static_branch_unlikely(&freq_active_key) &&
+	       !trace_freq_scale_enabled();
 }
 
 #else
 
 static inline bool is_invariant(void) { return false; }
-
 static inline bool set_scale(const struct freq_counters *c, struct freq_sample sample)
 {
 	return true;
@@ -189,20 +198,21 @@ static inline bool set_scale(const struct freq_counters *c, struct freq_sample s
 
 #endif /* CONFIG_X86_64 && CONFIG_SMP */
 
-static __always_inline void take_sample(struct freq_counters *c)
+/* Everything that a sample may need, in any state of health */
+static noinline void use_deltas(struct freq_counters *c, u64 aperf, u64 mperf)
 {
-	struct freq_sample sample = read_counters(c);
-	bool good;
+	struct freq_sample sample = freq_sample_from(aperf, mperf);
+	bool good = sample.mperf;
 
 	if (is_invariant())
 		good = set_scale(c, sample);
-	else
-		good = sample.mperf;
 
-	if (likely(good))
-		use_sample(c, sample);
-	else
+	if (good) {
+		publish(c, sample);
+		freq_health_good(&c->health);
+	} else {
 		skip_sample(c, sample);
+	}
 }
 
 /* While invariance is off: for so long after somebody asked for the frequency */
@@ -220,27 +230,64 @@ static bool is_wanted(struct freq_counters *c)
 	return false;
 }
 
-/* The tick of a CPU that is in another state than FREQ_SAMPLING */
-static noinline void leave_state(struct freq_counters *c)
+/* The tick of a CPU whose last sample was bad, or that has not sampled lately */
+static noinline void sample_in_trouble(struct freq_counters *c)
 {
-	switch (c->health.state) {
+	struct freq_deltas d;
+	u8 state = c->health.state;
+
+	if (state == FREQ_QUARANTINED && time_before(jiffies, c->retry))
+		return;
+
+	d = read_counters(c);
+	switch (state) {
 	case FREQ_SEEDING:
-		read_counters(c);
 		freq_health_good(&c->health);
 		break;
 	case FREQ_QUARANTINED:
-		if (time_before(jiffies, c->retry))
-			break;
-		read_counters(c);
 		freq_health_retry(&c->health);
 		break;
-	case FREQ_TRYING:
-		take_sample(c);
-		if (c->health.state == FREQ_SAMPLING)
+	default:
+		use_deltas(c, d.aperf, d.mperf);
+		if (!c->health.trouble)
 			tell_recovery(c);
-		break;
 	}
 }
+
+/* The tick while invariance is off */
+static noinline void sample_for_readers(struct freq_counters *c)
+{
+	if (is_wanted(c))
+		sample_in_trouble(c);
+}
+
+#if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
+
+/* The usual case has no calls but at its end, which spares it the stack */
+static __always_inline void sample(struct freq_counters *c)
+{
+	struct freq_sample sample;
+	struct freq_deltas d;
+	unsigned long scale;
+
+	d = read_counters(c);
+	if (unlikely(!is_plain(d)))
+		return use_deltas(c, d.aperf, d.mperf);
+
+	sample = (struct freq_sample){ d.aperf, d.mperf };
+	scale = freq_sample_scale(sample, READ_ONCE(c->factor));
+	if (unlikely(!scale))
+		return skip_sample(c, sample);
+
+	this_cpu_write(arch_freq_scale, scale);
+	publish(c, sample);
+}
+
+#else
+
+static inline void sample(struct freq_counters *c) { }
+
+#endif
 
 /**
  * arch_scale_freq_tick() - Sample APERF and MPERF of this CPU
@@ -253,13 +300,13 @@ void arch_scale_freq_tick(void)
 
 	if (!cpu_feature_enabled(X86_FEATURE_APERFMPERF))
 		return;
-	if (!is_invariant() && !is_wanted(c))
-		return;
 
-	if (likely(c->health.state == FREQ_SAMPLING))
-		take_sample(c);
+	if (!is_invariant())
+		sample_for_readers(c);
+	else if (unlikely(c->health.trouble))
+		sample_in_trouble(c);
 	else
-		leave_state(c);
+		sample(c);
 }
 
 #if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
@@ -279,13 +326,13 @@ void __arch_scale_freq_refresh(int cpu)
 {
 	struct freq_counters *c = this_cpu_ptr(&freq_counters);
 
-	if (cpu != smp_processor_id() || c->health.state != FREQ_SAMPLING)
+	if (cpu != smp_processor_id() || c->health.trouble)
 		return;
 	/* The tick was here a moment ago */
 	if ((u32)rdtsc() - c->tsc < refresh_cycles)
 		return;
 
-	take_sample(c);
+	sample(c);
 }
 
 /* Some hypervisors offer the counters and never move them, idle or not */
@@ -408,7 +455,7 @@ unsigned int arch_freq_get_on_cpu(int cpu)
 	if (!is_invariant())
 		WRITE_ONCE(c->wanted, jiffies);
 
-	/* Pairs with use_sample(): the sample is as new or newer */
+	/* Pairs with publish(): the sample is as new or newer */
 	stamp = smp_load_acquire(&c->stamp);
 	if (jiffies - stamp <= SAMPLE_MAX_AGE)
 		khz = freq_sample_khz(read_sample(c), cpu_khz);

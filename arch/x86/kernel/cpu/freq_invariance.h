@@ -303,7 +303,7 @@ static inline unsigned int freq_sample_khz(struct freq_sample s,
 
 /**
  * enum freq_state - what the next tick of a CPU does
- * @FREQ_SAMPLING: take a sample
+ * @FREQ_SAMPLING: take a sample; it is 0
  * @FREQ_SEEDING: read the counters as a reference only, then sample
  * @FREQ_QUARANTINED: nothing until the time of the next try
  * @FREQ_TRYING: take a sample that decides whether the quarantine ends
@@ -319,11 +319,17 @@ enum freq_state {
  * struct freq_health - how a CPU's samples have been lately
  * @state: one of enum freq_state
  * @bad: bad samples in a row, while not in quarantine
+ * @trouble: both of them, 0 if the last sample was good
  * @wait: from the last try in quarantine to the next, in ms
  */
 struct freq_health {
-	u8	state;
-	u8	bad;
+	union {
+		struct {
+			u8	state;
+			u8	bad;
+		};
+		u16	trouble;
+	};
 	u16	wait;
 };
 
@@ -366,8 +372,7 @@ static inline void freq_health_retry(struct freq_health *h)
  */
 static inline void freq_health_good(struct freq_health *h)
 {
-	h->state = FREQ_SAMPLING;
-	h->bad = 0;
+	h->trouble = 0;
 }
 
 #endif /* _X86_KERNEL_CPU_FREQ_INVARIANCE_H */

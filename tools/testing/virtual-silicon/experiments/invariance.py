@@ -68,7 +68,7 @@ def fixed(args: argparse.Namespace) -> dict:
             job.step(f"{mode}-{khz}", f"put userspace {FREQ}/scaling_governor; "
                      f"put {khz} {FREQ}/scaling_setspeed; "
                      f"vs-util -c 1 -w {args.units} -n {args.periods} -m {1000 * mode + i}")
-    result = run(args, f"fixed-{args.kernel}", m, 2, job)
+    result = run(args, f"fixed-{Path(args.kernel).name}", m, 2, job)
     rows = []
     for mode in modes:
         for i, khz in enumerate(clocks):
@@ -94,7 +94,7 @@ def changing(args: argparse.Namespace) -> dict:
                  f"{args.periods * 10000 // period * 3} -m {i} -f {clocks} -l {least} -h {most}")
         if args.kernel != "base":
             job.step(f"samples-{i}", "dump $CPU/cpu1/freq_invariance/samples; cat /proc/uptime")
-    result = run(args, f"changing-{args.kernel}", m, 2, job)
+    result = run(args, f"changing-{Path(args.kernel).name}", m, 2, job)
     rows = []
     for i, (least, most, period) in enumerate(cases):
         bursts, events = bursts_of(result, f"change-{i}", i)
@@ -112,29 +112,30 @@ def changing(args: argparse.Namespace) -> dict:
 def saturation(args: argparse.Namespace) -> dict:
     """One to eight CPUs busy for 95 % of the time, by policy."""
     m = machine.load("e5-2698-v4")
-    policies = ("4c", "active", "all", "1c") if args.kernel != "base" else ("4c",)
-    job, count = Job(), 8
+    policies = args.policies.split(",") if args.kernel != "base" else ("4c",)
+    job, counts = Job(), (1, 2, 4, 6, 8)
     for p, policy in enumerate(policies):
         if args.kernel != "base":
             job.step(f"policy-{policy}", f"put {policy} {INVARIANCE}/policy")
-        for busy in range(1, count + 1):
-            # All but the one that is looked at idle at other times than that one
-            others = f"vs-load -c {2}-{busy} -d 95 -p 21000 -t 1.6 & " if busy > 1 else ""
+        for busy in counts:
+            # In the second package; the first one has the watcher
+            others = f"vs-load -c 9-{7 + busy} -d 95 -p 20000 -t 0.75 & " if busy > 1 else ""
             job.step(f"{policy}-{busy}", others
-                     + f"vs-util -c 1 -t 95 -p 20000 -n 70 -m {100 * p + busy}; wait; "
-                     "dump $CPU/cpu1/freq_invariance/*")
-    result = run(args, f"saturation-{args.kernel}", m, 16, job)
+                     + f"vs-util -c 8 -t 95 -p 20000 -n 32 -m {100 * p + busy}; wait; "
+                     "dump $CPU/cpu8/freq_invariance/*")
+    result = run(args, f"saturation-{Path(args.kernel).name}", m, 16, job)
     rows = []
     for p, policy in enumerate(policies):
-        for busy in range(1, count + 1):
+        for busy in counts:
             bursts, events = bursts_of(result, f"{policy}-{busy}", 100 * p + busy)
             late = bursts[len(bursts) // 2:]
             util = sum(b.util for b in late) / len(late)
             rows.append({"policy": policy, "busy": busy, "util": util})
+    print("busy   " + "".join(f"{busy:7d}" for busy in counts))
     for policy in policies:
         utils = [r["util"] for r in rows if r["policy"] == policy]
         print(f"{policy:7s}" + "".join(f"{u:7.0f}" for u in utils)
-              + f"   worst {100 * (min(utils, key=lambda u: abs(u / utils[0])) / utils[0] - 1):+.1f} %")
+              + f"   off by {100 * (min(utils) / utils[0] - 1):+.1f} % at most")
     return {"rows": rows}
 
 
@@ -175,7 +176,7 @@ def hotplug(args: argparse.Namespace) -> dict:
              "do echo freeze >/sys/power/state || echo failed; done")
     job.step("after", f"vs-load -c all -t 0.2; {show}")
     job.step("dmesg", "dmesg | grep -v smpboot")
-    result = run(args, f"hotplug-{args.kernel}", m, 4, job)
+    result = run(args, f"hotplug-{Path(args.kernel).name}", m, 4, job)
     failed = sum(result.text(s).count("failed") for s in ("hotplug", "s2idle"))
     warnings = guestdata.warnings(result.text("dmesg"))
     print(result.text("after"))
@@ -192,6 +193,7 @@ def main() -> int:
     parser.add_argument("--units", type=int, default=118, help="work per 10 ms (118: 1 ms at 3.8 GHz)")
     parser.add_argument("--periods", type=int, default=100)
     parser.add_argument("--step", type=int, default=1, help="in P-states")
+    parser.add_argument("--policies", default="4c,active")
     parser.add_argument("--count", type=int, default=1000, help="toggles or rounds")
     args = parser.parse_args()
     data = experiments[args.experiment](args)

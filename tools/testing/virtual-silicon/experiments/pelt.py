@@ -20,7 +20,7 @@ class Burst:
 
     begin: int
     end: int
-    util: int
+    util: float
 
 
 def parse(text: str, mark_ns: int) -> list[Burst]:
@@ -28,7 +28,7 @@ def parse(text: str, mark_ns: int) -> list[Burst]:
     lines = [line.split() for line in text.splitlines() if line[:1].isdigit()
              or line.startswith("mark")]
     offset = int(lines[0][1]) - mark_ns
-    return [Burst(int(begin) - offset, int(end) - offset, int(util))
+    return [Burst(int(begin) - offset, int(end) - offset, float(util))
             for begin, end, util in lines[1:]]
 
 
