@@ -144,7 +144,7 @@ def configure(source: Path, name: str, fragments: list[Path]) -> None:
         shutil.copyfile(fresh, config)
 
 
-SELFTESTS = ["freq_invariance"]
+SELFTESTS = ["freq_invariance", "intel_idle"]
 
 
 def selftests(tree: Tree) -> bool:

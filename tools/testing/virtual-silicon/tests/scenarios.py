@@ -363,6 +363,77 @@ def knobs(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: intel_idle's states by machine and options: name, and whether it is off at boot.
+IDLE_STATES: dict[str, tuple[str, str, str]] = {
+    "default": ("sapphire-rapids", "", "POLL C0.2 C1 C1E C6"),
+    "states-off": ("sapphire-rapids", "intel_idle.states_off=2", "POLL -C0.2 C1 C1E C6"),
+    "c02-off": ("sapphire-rapids", "intel_idle.c02=off", "POLL C1 C1E C6"),
+    "c02-off-states-off": ("sapphire-rapids", "intel_idle.c02=off intel_idle.states_off=8",
+                           "POLL C1 C1E -C6"),
+    "c01": ("sapphire-rapids", "intel_idle.c02=c01", "POLL C0.1 C1 C1E C6"),
+    "nonsense": ("sapphire-rapids", "intel_idle.c02=maybe intel_idle.ibrs_off=1",
+                 "POLL C0.2 C1 C1E C6"),
+    "max-cstate-0": ("sapphire-rapids", "intel_idle.max_cstate=0", ""),
+    "max-cstate-1": ("sapphire-rapids", "intel_idle.max_cstate=1", "POLL C0.2 C1"),
+    "max-cstate-2": ("sapphire-rapids", "intel_idle.max_cstate=2", "POLL C0.2 C1 C1E"),
+    "no-waitpkg": ("sapphire-rapids", "clearcpuid=waitpkg", "POLL C1 C1E C6"),
+    # Of what _CST does not list, C1E is always on, and C0.2 is none of its business.
+    "short-cst": (str(Path(__file__).with_name("short-cst.toml")), "",
+                  "POLL C0.2 C1 C1E -C6"),
+    "use-acpi": (str(Path(__file__).with_name("short-cst.toml")), "intel_idle.use_acpi=1",
+                 "POLL C0.2 C1 C1E -C6"),
+    "no-acpi": (str(Path(__file__).with_name("short-cst.toml")), "intel_idle.no_acpi=1",
+                "POLL C0.2 C1 C1E C6"),
+    "unknown": (str(Path(__file__).with_name("unknown-waitpkg.toml")), "",
+                "POLL C1_ACPI C2_ACPI"),
+    "amd": ("epyc-7742", "", ""),
+}
+
+
+def idle_states(m: Machine, cpus: int) -> bytes:
+    """What there is at boot; then our kselftest."""
+    job = Job()
+    job.step("cpuidle", "dump_cpuidle")
+    job.step("kselftest", "/selftests/intel_idle/states.sh")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Loads for C0.2 alone, with the mark that each begins with.
+C02_LOADS: dict[str, tuple[int, str]] = {
+    "hackbench": (20, "hackbench -g 1 -l 240"),
+    "cyclictest": (22, "cyclictest -q --default-system -t 1 -a 1 -i 100 -l 3000"),
+    "rest": (24, "sleep 0.4"),
+    "c01": (26, "sleep 0.2"),
+}
+C02_KHZ = 1_500_000
+
+
+def c02(m: Machine, cpus: int) -> bytes:
+    """C0.2 is the only idle state: counters of the kernel's beside the model's."""
+    job = Job()
+    job.step("only", "put 1 $CPU/cpu*/cpuidle/state[0234]/disable; "
+             "put teo $CPU/cpuidle/current_governor; sleep 0.05")
+    # Nothing but the shell's own reads between the counters and the marks
+    used = ("for f in $CPU/cpu*/cpuidle/state1/usage $CPU/cpu*/cpuidle/state1/time; "
+            "do read n <$f; w=\"$w $n\"; done")
+    for load, (mark, command) in C02_LOADS.items():
+        if load == "c01":
+            job.step("c01-on", "put 0 $CPU/umwait_control/enable_c02")
+        job.step(load, f"w=; {used}; vs-msr 0 0x400000f0={mark}; {command}; "
+                 f"vs-msr 0 0x400000f0={mark + 1}; {used}; echo used $w")
+    job.step("c01-off", "put 1 $CPU/umwait_control/enable_c02")
+    job.step("wakeups", "cd /sys/kernel/debug/wakeup_test; "
+             "put 0 $CPU/umwait_control/max_time; "
+             "(sleep 0.02; put 0 $CPU/cpu1/online; sleep 0.02; put 1 $CPU/cpu1/online) & "
+             "echo 20000 >run; wait; cat result")
+    job.step("resting", f"put userspace {_FREQ}/scaling_governor; "
+             f"put {C02_KHZ} {_FREQ}/scaling_setspeed; sleep 0.02; vs-msr 1 0xe7 0xe8; "
+             "echo --; vs-load -c 1 -t 0.2 -d 20 -p 4000 -m 30; vs-msr 1 0xe7 0xe8")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: Limit of the package's power: above the cores at rest, below all at turbo.
 POWER_LIMIT_W = 125
 _LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
@@ -530,6 +601,10 @@ SCENARIOS: dict[str, Scenario] = {
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
+SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
+for _name, (_machine, _append, _) in IDLE_STATES.items():
+    SCENARIOS[f"idle-{_name}"] = Scenario(_machine, "patched", "deterministic", 1,
+                                          idle_states, _append)
 for _name, _cpus in WITNESS_MACHINES.items():
     SCENARIOS[f"witness-{_name}"] = Scenario(_name, "base", "deterministic", _cpus,
                                              witness, PASSIVE)

@@ -78,6 +78,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "cppc_msrs": Key("bool", False),	# AMD: requests by MSRC001_02Bx
         "cppc_highest": Key("int", 255, 1, 255),	# AMD: performance at the top
         "zero_msrs": Key("ints", (), 0, 0xFFFFFFFF),
+        "cst_hints": Key("ints", (), 0, 0xFF),	# _CST: MWAIT hints, C1 first
     },
     "idle": {
         "name": Key("string"),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """ACPI table with the P-states, for acpi-cpufreq and for _PPC limits.
 
+A machine can ask for a list of idle states (_CST) too.
+
 One object set per CPU that is there: the kernel rejects the table if it names
 one too many.
 """
@@ -79,7 +81,9 @@ _FIXED = "ResourceTemplate () { Register (FFixedHW, 2, 2, 0) }"
 
 
 def _cst(m: Machine) -> str:
-    """Idle states for the ACPI driver, where some are entered by port."""
+    """Idle states for the ACPI driver, where some are entered by port or listed."""
+    if m.features["cst_hints"]:
+        return _cst_by_hint(m)
     if not any(state.port for state in m.idle):
         return ""
     entries = []
@@ -89,6 +93,20 @@ def _cst(m: Machine) -> str:
         entries.append(_package([place, min(number, 3), round(state.exit_us),
                                  round(state.power_mw)]))
     return "\n        Name (_CST, " + _package([len(entries), *entries]) + ")"
+
+
+def _cst_entry(m: Machine, number: int, hint: int) -> str:
+    """Entered by MWAIT (class 2 of vendor 1); type, latency and power (ACPI 8.4.1.1)."""
+    state = next((s for s in m.idle if hint in s.hints), m.idle[0])
+    register = f"ResourceTemplate () {{ Register (FFixedHW, 1, 2, 0x{hint:02X}, 1) }}"
+    return _package([register, min(number, 3), max(1, round(state.exit_us)),
+                     round(state.power_mw)])
+
+
+def _cst_by_hint(m: Machine) -> str:
+    hints = m.features["cst_hints"]
+    entries = [_cst_entry(m, number, hint) for number, hint in enumerate(hints, 1)]
+    return "\n        Name (_CST, " + _package([len(hints), *entries]) + ")"
 
 
 def _cpu_objects(cpu: int, states: str, more: str) -> str:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""C0.2, the idle state entered by UMWAIT, in the patched kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from guests import Guests
+from scenarios import C02_KHZ, C02_LOADS, IDLE_STATES
+from vsilicon import boot, guestdata, machine, trace
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"idle-{name}"))
+                        for name in IDLE_STATES])
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_states_at_boot(name: str, guests: Guests) -> None:
+    states = guestdata.idle_states(guests.get(f"idle-{name}").text("cpuidle"))
+    expected = IDLE_STATES[name][2].split()
+    found = [("-" if s.disabled else "") + s.name for s in states.get(0, [])]
+    if expected:
+        assert found == expected
+    else:	# another driver, or none
+        assert not any("C0." in name for name in found)
+
+
+def test_kselftest(name: str, guests: Guests) -> None:
+    result = guests.get(f"idle-{name}")
+    text = result.text("kselftest")
+    assert result.step_status("kselftest") == 0, text
+    assert "not ok" not in text and "ok 3 " in text
+
+
+def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
+    lines = guestdata.warnings(guests.get(f"idle-{name}").text("dmesg"))
+    assert lines == []
+
+
+@pytest.fixture
+def c02(guests: Guests) -> boot.Result:
+    return guests.get("c02")
+
+
+@pytest.fixture
+def events(c02: boot.Result) -> trace.Trace:
+    assert c02.trace is not None
+    return trace.read(c02.trace)
+
+
+def model_used(events: trace.Trace, mark: int, state: str) -> tuple[dict[str, int], float]:
+    """Ends of the state's rests by reason, and seconds in it, between two marks."""
+    first, last = events.mark(mark), events.mark(mark + 1)
+    reasons: dict[str, int] = {}
+    for wakes in events.wakes.values():
+        for when, reason, name in wakes:
+            if name == state and first.time_ns < when <= last.time_ns:
+                reasons[reason] = reasons.get(reason, 0) + 1
+    ns = sum(last.cpus[cpu].states[state][1] - first.cpus[cpu].states[state][1]
+             for cpu in last.cpus)
+    return reasons, ns / 1e9
+
+
+def kernel_used(text: str) -> tuple[int, float]:
+    """Entries and seconds in state 1, from the counters before and after."""
+    words = [int(word) for word in text.split("used ")[-1].split()]
+    before, after = words[:len(words) // 2], words[len(words) // 2:]
+    cpus = len(before) // 2
+    grown = [b - a for a, b in zip(before, after)]
+    return sum(grown[:cpus]), sum(grown[cpus:]) / 1e6
+
+
+#: What a program that makes a mark takes, at both ends: 4000 rests a second.
+OUTSIDE_S = 0.003
+OUTSIDE_ENTRIES = 24
+
+
+@pytest.mark.boots("c02")
+@pytest.mark.parametrize("load", C02_LOADS)
+def test_entries_and_time_as_the_model_counts(
+        load: str, c02: boot.Result, events: trace.Trace) -> None:
+    """An entry of the kernel's is a rest, or several that the limit ends.
+
+    The kernel's time has the exit latency in it, which the model counts apart.
+    """
+    state = "C0.1" if load == "c01" else "C0.2"
+    exit_ns = machine.load("sapphire-rapids").umwait[state.lower().replace(".", "") + "_exit_ns"]
+    reasons, seconds = model_used(events, C02_LOADS[load][0], state)
+    ended = sum(reasons.values()) - reasons.get("limit", 0)
+    seconds += sum(reasons.values()) * exit_ns / 1e9
+    entries, kernel_seconds = kernel_used(c02.text(load))
+    assert ended > 200
+    assert entries == pytest.approx(ended, rel=0.01, abs=OUTSIDE_ENTRIES)
+    assert kernel_seconds == pytest.approx(seconds, rel=0.01, abs=2 * OUTSIDE_S)
+
+
+@pytest.mark.boots("c02")
+def test_limit_of_user_space_is_no_wakeup(events: trace.Trace) -> None:
+    """At rest the CPUs leave C0.2 4000 times a second and not 20000 times."""
+    reasons, seconds = model_used(events, C02_LOADS["rest"][0], "C0.2")
+    assert reasons["limit"] > 3 * reasons["deadline"]
+    assert reasons["deadline"] / seconds == pytest.approx(4000, rel=0.1)
+
+
+@pytest.mark.boots("c02")
+def test_wakeups_are_stores(events: trace.Trace) -> None:
+    """A task is woken on a CPU in C0.2 without an interrupt."""
+    reasons, _ = model_used(events, C02_LOADS["hackbench"][0], "C0.2")
+    assert reasons["store"] > 50
+
+
+@pytest.mark.boots("c02")
+def test_no_wakeup_is_late(c02: boot.Result) -> None:
+    """Two quanta of the emulator's and the exit latency leave no room for 100 us."""
+    rows = [line.split() for line in c02.text("wakeups").splitlines()[1:]]
+    assert [row[0] for row in rows] == ["store", "ipi", "nmi", "irq", "timer"]
+    for kind, count, late, _, _ in rows:
+        assert int(count) > 200 and late == "0", kind
+
+
+@pytest.mark.boots("c02")
+def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
+    """APERF over MPERF is the clock's ratio; MPERF itself is no busy time."""
+    first, last = (guestdata.msr_values(part)
+                   for part in c02.text("resting").split("--"))
+    m = machine.load("sapphire-rapids")
+    aperf, mperf = (last[n] - first[n] for n in (0xE8, 0xE7))
+    assert aperf / mperf * m.tsc_khz == pytest.approx(C02_KHZ, rel=0.002)
+    assert mperf > 0.95 * 0.2 * m.tsc_khz * 1000	# 20 % of it were busy
+
+
+@pytest.mark.boots("c02")
+def test_kernel_is_silent(c02: boot.Result) -> None:
+    assert guestdata.warnings(c02.text("dmesg")) == []
