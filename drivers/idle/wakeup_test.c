@@ -9,12 +9,15 @@
  * What is measured is the time from the sender's action to the first
  * instruction of the receiver that has to do with it:
  *
- *	store	  wake_up_process(): for a CPU that polls or monitors its flags
- *		  that is a store, to which it comes running
+ *	store	  a function call by way of the idle task, as wake-ups of tasks
+ *		  are: for a CPU that polls or monitors its flags it is a store
  *	ipi	  an interrupt from another CPU
  *	nmi	  the same, not maskable
  *	irq	  a device's interrupt line, triggered by software
  *	timer	  a high-resolution timer of the CPU
+ *
+ * While a CPU goes off or comes on, nothing is measured: stop_machine() keeps
+ * interrupts off on all CPUs for long then.
  *
  * A wake-up that is lost shows as a late one, once something else ends the rest,
  * or, if nothing does, as a run that does not end.
@@ -22,11 +25,13 @@
  *	cd /sys/kernel/debug/wakeup_test
  *	echo 100000 >run	# so many wake-ups; returns when they are done
  *	cat result
- *	echo 100 >bound_us	# later ones are counted as late
+ *	echo 7 >seed		# of the random numbers, goes up with each run
+ *	echo 100 >bound_us	# later ones are counted as late, and end tracing
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -34,6 +39,7 @@
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -57,7 +63,7 @@ static const char * const kind_names[NR_KINDS] = {
 static const unsigned int isa_lines[] = { 5, 6, 7, 10, 11, 14, 15 };
 
 /* Most pauses are so short that the receiver is on its way into the state. */
-#define PAUSE_BITS		15
+#define PAUSE_BITS		13
 #define LONG_PAUSE_BITS		19
 
 struct wakeup_count {
@@ -75,8 +81,10 @@ struct wakeup_count {
  * @nmi_sent: the next NMI is ours
  * @kind: how the token was sent
  * @sent: when, CLOCK_MONOTONIC in ns; 0 if that is not to be measured
+ * @hotplug: wakeup_hotplug at that time
  * @line: its interrupt line, 0 if it has none
  * @timer: for TIMER
+ * @store: for STORE
  * @after_nmi: wakes the thread, which an NMI cannot do
  * @rnd: its random numbers
  * @count: what it has seen, per kind
@@ -88,8 +96,10 @@ struct wakeup_cpu {
 	bool nmi_sent;
 	u8 kind;
 	s64 sent;
+	int hotplug;
 	unsigned int line;
 	struct hrtimer timer;
+	struct irq_work store;
 	struct irq_work after_nmi;
 	struct rnd_state rnd;
 	struct wakeup_count count[NR_KINDS];
@@ -101,18 +111,22 @@ static DEFINE_PER_CPU(struct task_struct *, wakeup_threads);
 /* CPUs whose threads are not parked. */
 static struct cpumask wakeup_ready;
 
+/* Goes up as a CPU begins to go off or come on, and when it has: odd between. */
+static atomic_t wakeup_hotplug;
+
 static atomic64_t wakeups_left;
 static atomic_t wakeup_tokens;
 static DECLARE_COMPLETION(wakeups_done);
 static DEFINE_MUTEX(wakeup_mutex);	/* one run at a time */
 static u32 bound_us = 100;
+static u32 wakeup_seed = 1;
 
 static void wakeup_measure(struct wakeup_cpu *c, enum wakeup_kind kind)
 {
 	struct wakeup_count *n = &c->count[kind];
 	s64 ns;
 
-	if (!c->sent)
+	if (!c->sent || c->hotplug & 1 || c->hotplug != atomic_read(&wakeup_hotplug))
 		return;
 
 	/* Clocks of two CPUs may differ by a little. */
@@ -121,14 +135,24 @@ static void wakeup_measure(struct wakeup_cpu *c, enum wakeup_kind kind)
 	n->nr++;
 	n->sum_ns += ns;
 	n->max_ns = max(n->max_ns, ns);
-	if (ns > (s64)READ_ONCE(bound_us) * NSEC_PER_USEC)
+	if (ns > (s64)READ_ONCE(bound_us) * NSEC_PER_USEC) {
 		n->late++;
+		tracing_off();
+	}
 }
 
 static void wakeup_arrived(struct wakeup_cpu *c)
 {
 	WRITE_ONCE(c->go, true);
 	wake_up_process(per_cpu(wakeup_threads, c->cpu));
+}
+
+static void wakeup_store(struct irq_work *work)
+{
+	struct wakeup_cpu *c = container_of(work, struct wakeup_cpu, store);
+
+	wakeup_measure(c, STORE);
+	wakeup_arrived(c);
 }
 
 static void wakeup_ipi(void)
@@ -182,7 +206,7 @@ static enum hrtimer_restart wakeup_timer(struct hrtimer *timer)
 static u32 wakeup_pause_ns(struct wakeup_cpu *c)
 {
 	u32 rnd = prandom_u32_state(&c->rnd);
-	u32 bits = rnd % 256 ? (rnd >> 8) % PAUSE_BITS : LONG_PAUSE_BITS;
+	u32 bits = rnd % 1024 ? (rnd >> 10) % PAUSE_BITS : LONG_PAUSE_BITS;
 
 	return prandom_u32_state(&c->rnd) & GENMASK(bits, 0);
 }
@@ -221,14 +245,22 @@ static enum wakeup_kind wakeup_choose(struct wakeup_cpu *self,
 	return to->line ? IRQ : IPI;
 }
 
-/* Preemption is off, so that the receiver stays online. */
+/*
+ * Preemption is off, so that the receiver stays online. Interrupts are off, so
+ * that nothing comes between the note of the time and the wake-up.
+ */
 static void wakeup_send(struct wakeup_cpu *to, enum wakeup_kind kind)
 {
+	unsigned long flags;
+
+	local_irq_save(flags);
 	to->kind = kind;
-	to->sent = ktime_get_mono_fast_ns();
+	to->hotplug = atomic_read(&wakeup_hotplug);
+	/* What else may run there can keep it waiting; that is not of interest. */
+	to->sent = available_idle_cpu(to->cpu) ? ktime_get_mono_fast_ns() : 0;
 	switch (kind) {
 	case STORE:
-		wakeup_arrived(to);
+		irq_work_queue_on(&to->store, to->cpu);
 		break;
 	case IPI:
 		__apic_send_IPI(to->cpu, X86_PLATFORM_IPI_VECTOR);
@@ -242,15 +274,21 @@ static void wakeup_send(struct wakeup_cpu *to, enum wakeup_kind kind)
 			wakeup_arrived(to);
 		break;
 	}
+	local_irq_restore(flags);
 }
 
+/* Until its first tick a CPU that came on has timers of the tick's resolution. */
 static void wakeup_by_timer(struct wakeup_cpu *c)
 {
 	ktime_t expires = ktime_add_ns(ktime_get(), wakeup_pause_ns(c) + 1000);
+	unsigned long flags;
 
-	c->kind = TIMER;
-	c->sent = expires;
+	local_irq_save(flags);
 	hrtimer_start(&c->timer, expires, HRTIMER_MODE_ABS_PINNED_HARD);
+	c->kind = TIMER;
+	c->hotplug = atomic_read(&wakeup_hotplug);
+	c->sent = hrtimer_is_hres_active(&c->timer) ? expires : 0;
+	local_irq_restore(flags);
 }
 
 static void wakeup_drop_token(struct wakeup_cpu *c)
@@ -271,8 +309,6 @@ static void wakeup_run(unsigned int cpu)
 	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
 	int next = -1;
 
-	if (c->kind == STORE)
-		wakeup_measure(c, STORE);
 	c->sent = 0;
 	WRITE_ONCE(c->go, false);
 
@@ -302,11 +338,12 @@ static void wakeup_run(unsigned int cpu)
 /* What is on the way while the CPU goes off arrives in any case, but late. */
 static void wakeup_park(unsigned int cpu)
 {
+	atomic_inc(&wakeup_hotplug);
 	cpumask_clear_cpu(cpu, &wakeup_ready);
 	per_cpu_ptr(&wakeup_cpus, cpu)->sent = 0;
 }
 
-static void wakeup_unpark(unsigned int cpu)
+static void wakeup_setup(unsigned int cpu)
 {
 	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
 
@@ -316,11 +353,24 @@ static void wakeup_unpark(unsigned int cpu)
 	cpumask_set_cpu(cpu, &wakeup_ready);
 }
 
-static struct smp_hotplug_thread wakeup_hotplug = {
+static void wakeup_unpark(unsigned int cpu)
+{
+	atomic_inc(&wakeup_hotplug);
+	wakeup_setup(cpu);
+}
+
+/* The other ends: it begins to come on, it is off. */
+static int wakeup_hotplug_step(unsigned int cpu)
+{
+	atomic_inc(&wakeup_hotplug);
+	return 0;
+}
+
+static struct smp_hotplug_thread wakeup_smpboot = {
 	.store			= &wakeup_threads,
 	.thread_should_run	= wakeup_should_run,
 	.thread_fn		= wakeup_run,
-	.setup			= wakeup_unpark,
+	.setup			= wakeup_setup,
 	.park			= wakeup_park,
 	.unpark			= wakeup_unpark,
 	.thread_comm		= "wakeup_test/%u",
@@ -354,9 +404,13 @@ static int wakeup_run_set(void *data, u64 wakeups)
 	if (err)
 		return err;
 
-	for_each_possible_cpu(cpu)
-		memset(per_cpu_ptr(&wakeup_cpus, cpu)->count, 0,
-		       sizeof(wakeup_cpus.count));
+	for_each_possible_cpu(cpu) {
+		struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
+
+		memset(c->count, 0, sizeof(c->count));
+		prandom_seed_state(&c->rnd, (u64)wakeup_seed << 32 | cpu);
+	}
+	wakeup_seed++;
 
 	atomic64_set(&wakeups_left, wakeups);
 	cpus_read_lock();
@@ -401,8 +455,8 @@ static void __init wakeup_init_cpu(int cpu)
 	c->cpu = cpu;
 	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	c->timer.function = wakeup_timer;
+	c->store = IRQ_WORK_INIT_HARD(wakeup_store);
 	c->after_nmi = IRQ_WORK_INIT_HARD(wakeup_after_nmi);
-	prandom_seed_state(&c->rnd, cpu + 1);
 
 	if (cpu < ARRAY_SIZE(isa_lines) &&
 	    !request_irq(isa_lines[cpu], wakeup_irq, IRQF_NOBALANCING, "wakeup_test", c))
@@ -422,14 +476,18 @@ static int __init wakeup_test_init(void)
 	x86_platform_ipi_callback = wakeup_ipi;
 	err = register_nmi_handler(NMI_LOCAL, wakeup_nmi, 0, "wakeup_test");
 	if (!err)
-		err = smpboot_register_percpu_thread(&wakeup_hotplug);
-	if (err)
+		err = smpboot_register_percpu_thread(&wakeup_smpboot);
+	if (!err)
+		err = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "idle:wakeup_test",
+						wakeup_hotplug_step, wakeup_hotplug_step);
+	if (err < 0)
 		return err;
 
 	dir = debugfs_create_dir("wakeup_test", NULL);
 	debugfs_create_file_unsafe("run", 0200, dir, NULL, &wakeup_run_fops);
 	debugfs_create_file("result", 0400, dir, NULL, &result_fops);
 	debugfs_create_u32("bound_us", 0600, dir, &bound_us);
+	debugfs_create_u32("seed", 0600, dir, &wakeup_seed);
 	return 0;
 }
 late_initcall(wakeup_test_init);

@@ -1,0 +1,226 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# The idle state entered by UMWAIT (C0.2, C0.1): is it there where the options
+# given at boot and the CPU say so, and does it do what its documentation says?
+# Needs root; what is changed is set back.
+
+cd "$(dirname "$0")" || exit 1
+. ../kselftest/ktap_helpers.sh
+
+SYS=/sys/devices/system/cpu
+CPU=$SYS/cpu0
+IDLE=/sys/module/intel_idle/parameters
+POLL=/sys/module/umwait/parameters/idle_poll
+
+# Family 6 models for which the driver has C0.2: SPR, EMR, GNR.
+MODELS=" 143 173 207 "
+
+cpuinfo()
+{
+	sed -n "s/^$1[[:space:]]*: //p" /proc/cpuinfo | head -n 1
+}
+
+has_flag()
+{
+	cpuinfo flags | tr ' ' '\n' | grep -q "^$1\$"
+}
+
+# The state's name, or nothing.
+expected_state()
+{
+	[ "$(cat $SYS/cpuidle/current_driver)" = intel_idle ] || return
+	[ "$(cpuinfo 'cpu family')" = 6 ] || return
+	case $MODELS in *" $(cpuinfo model) "*) ;; *) return ;; esac
+	has_flag waitpkg || return
+
+	case $(cat $IDLE/c02) in
+	auto) has_flag hypervisor || echo C0.2 ;;
+	on) echo C0.2 ;;
+	c01) echo C0.1 ;;
+	esac
+}
+
+names()
+{
+	cat $CPU/cpuidle/state*/name 2>/dev/null | tr '\n' ' '
+}
+
+# Sum over all CPUs of a file of the state
+sum()
+{
+	cat $SYS/cpu[0-9]*/cpuidle/$STATE/"$1" | awk '{ n += $1 } END { print n }'
+}
+
+# $1: 0 or 1, $2...: states, on all CPUs
+disable()
+{
+	value=$1
+	shift
+	for state; do
+		for file in $SYS/cpu[0-9]*/cpuidle/$state/disable; do
+			echo "$value" >"$file"
+		done
+	done
+}
+
+# Leaves $STATE as the only one that may be entered.
+only_state()
+{
+	for dir in $CPU/cpuidle/state*; do
+		[ "${dir##*/}" = "$STATE" ] || disable 1 "${dir##*/}"
+	done
+	disable 0 $STATE
+}
+
+save()
+{
+	saved=$(grep -H . $SYS/cpu[0-9]*/cpuidle/state*/disable)
+}
+
+restore()
+{
+	echo "$saved" | while IFS=: read -r file value; do
+		echo "$value" >"$file"
+	done
+}
+
+# $1: name; then a condition
+check()
+{
+	name=$1
+	shift
+	if "$@"; then
+		ktap_test_pass "$name"
+	else
+		echo "# failed: $*"
+		ktap_test_fail "$name"
+	fi
+}
+
+# Entries of the state in a while of doing nothing
+entries()
+{
+	before=$(sum usage)
+	sleep 0.1
+	echo $(($(sum usage) - before))
+}
+
+test_list()
+{
+	case " $(names)" in
+	" "|" C1"*|" POLL $WANTED "*) listed=yes ;;
+	" POLL "*) [ -z "$WANTED" ] && listed=yes ;;
+	esac
+	[ -n "$WANTED" ] || case $(names) in *C0.*) listed= ;; esac
+	check "states: $(names)" [ -n "$listed" ]
+}
+
+test_off_mask()
+{
+	mask=$(($(cat $IDLE/states_off 2>/dev/null || echo 0)))
+	check "disabled at boot only by states_off" \
+		[ "$(cat $CPU/cpuidle/$STATE/disable)" = $((mask >> 1 & 1)) ]
+}
+
+test_entered()
+{
+	only_state
+	time=$(sum time)
+	check "entered if it is the only one" [ "$(entries)" -gt 0 ]
+	check "time is spent in it" [ $(($(sum time) - time)) -gt 25000 ]
+}
+
+# 4000 cycles of the TSC are 1 to 2 us; the driver's own limit is above 60 us.
+test_limit()
+{
+	cpus=$(ls -d $SYS/cpu[0-9]*/cpuidle | wc -l)
+	max_time=$(cat $SYS/umwait_control/max_time)
+	echo 4000 >$SYS/umwait_control/max_time
+	# without it 50000 a second and CPU and more
+	check "the limit of user space does not end it" \
+		[ "$(entries)" -lt $((cpus * 100000 / 50)) ]
+	echo "$max_time" >$SYS/umwait_control/max_time
+}
+
+test_disable()
+{
+	disable 1 $STATE
+	disable 0 state0
+	check "not entered if disabled" [ "$(entries)" = 0 ]
+	disable 0 $STATE
+}
+
+# What suspend-to-idle may enter has counters of it.
+test_s2idle()
+{
+	check "not for suspend-to-idle" [ ! -e $CPU/cpuidle/$STATE/s2idle ]
+}
+
+test_latency_limit()
+{
+	[ -w /dev/cpu_dma_latency ] || {
+		ktap_test_skip "latency limit 0"
+		return
+	}
+	exec 4>/dev/cpu_dma_latency
+	printf '\0\0\0\0' >&4
+	sleep 0.05
+	check "not entered with a latency limit of 0" [ "$(entries)" = 0 ]
+	exec 4>&-
+}
+
+test_enable_c02()
+{
+	only_state
+	echo 0 >$SYS/umwait_control/enable_c02
+	check "entered with enable_c02=0, as C0.1" [ "$(entries)" -gt 0 ]
+	echo 1 >$SYS/umwait_control/enable_c02
+}
+
+test_idle_poll()
+{
+	[ -e $POLL ] || {
+		ktap_test_skip "idle_poll"
+		ktap_test_skip "idle_poll: nonsense"
+		return
+	}
+	was=$(cat $POLL)
+	if has_flag waitpkg; then
+		check "idle_poll can be set" eval \
+			'echo c01 >$POLL && [ "$(cat $POLL)" = c01 ]'
+	else
+		check "idle_poll is refused without WAITPKG" eval \
+			'! (echo c01 >$POLL) 2>/dev/null && [ "$(cat $POLL)" = off ]'
+	fi
+	now=$(cat $POLL)
+	check "idle_poll: nonsense is refused and changes nothing" eval \
+		'! (echo c03 >$POLL) 2>/dev/null && [ "$(cat $POLL)" = "$now" ]'
+	echo "$was" >$POLL
+}
+
+ktap_print_header
+if [ "$(id -u)" != 0 ] || [ ! -d $SYS/cpuidle ]; then
+	ktap_skip_all "needs root and cpuidle"
+	exit "$KSFT_SKIP"
+fi
+
+WANTED=$(expected_state)
+STATE=state1
+save
+if [ -n "$WANTED" ]; then
+	ktap_set_plan 11
+	test_list
+	test_off_mask
+	test_entered
+	test_limit
+	test_enable_c02
+	test_disable
+	test_latency_limit
+	test_s2idle
+else
+	ktap_set_plan 3
+	test_list
+fi
+test_idle_poll
+restore
+ktap_finished
