@@ -109,7 +109,8 @@ static void tell_quarantine(struct freq_counters *c, struct freq_sample sample)
 
 	c->told = true;
 	c->quiet = jiffies + MESSAGE_PERIOD;
-	printk_deferred(KERN_WARNING pr_fmt("CPU %u: %s; keeping its last scale and trying again\n"),
+	printk_deferred(KERN_WARNING
+			pr_fmt("CPU %u: %s; keeping its last scale and trying again\n"),
 			smp_processor_id(), what_is_wrong(sample));
 }
 

@@ -766,9 +766,13 @@ static void boost_policy_test(struct kunit *test)
 {
 	u32 boost = freq_max_ratio(3400, 2250);
 
-	KUNIT_EXPECT_EQ(test, freq_policy_boost((struct freq_policy){ FREQ_POLICY_BOOST }, boost), 1547);
-	KUNIT_EXPECT_EQ(test, freq_policy_boost((struct freq_policy){ FREQ_POLICY_MIDPOINT }, boost), 1285);
-	KUNIT_EXPECT_EQ(test, freq_policy_boost((struct freq_policy){ FREQ_POLICY_BASE }, boost), 1024);
+	struct freq_policy policy = { FREQ_POLICY_BOOST };
+
+	KUNIT_EXPECT_EQ(test, freq_policy_boost(policy, boost), 1547);
+	policy.kind = FREQ_POLICY_MIDPOINT;
+	KUNIT_EXPECT_EQ(test, freq_policy_boost(policy, boost), 1285);
+	policy.kind = FREQ_POLICY_BASE;
+	KUNIT_EXPECT_EQ(test, freq_policy_boost(policy, boost), 1024);
 }
 
 static const struct limit_case {

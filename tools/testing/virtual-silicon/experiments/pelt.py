@@ -25,11 +25,10 @@ class Burst:
 
 def parse(text: str, mark_ns: int) -> list[Burst]:
     """Output of vs-util; `mark_ns` is when the model saw its mark."""
-    lines = [line.split() for line in text.splitlines() if line[:1].isdigit()
-             or line.startswith("mark")]
-    offset = int(lines[0][1]) - mark_ns
-    return [Burst(int(begin) - offset, int(end) - offset, float(util))
-            for begin, end, util in lines[1:]]
+    lines = [line.split() for line in text.splitlines()]
+    offset = next(int(words[1]) for words in lines if words[:1] == ["mark"]) - mark_ns
+    return [Burst(int(words[0]) - offset, int(words[1]) - offset, float(words[2]))
+            for words in lines if len(words) == 3 and words[0].isdigit()]
 
 
 class Clock:
