@@ -172,6 +172,11 @@ def test_kernel_warnings_are_found(line: str) -> None:
     assert guestdata.warnings(f"[ 0.1] fine\n[ 0.2] {line}\n") == [f"[ 0.2] {line}"]
 
 
+def test_missing_mitigation_is_no_fault_of_the_machine() -> None:
+    line = "[ 0.1] RETBleed: WARNING: Spectre v2 mitigation leaves CPU vulnerable"
+    assert guestdata.warnings(line) == []
+
+
 def test_plain_table() -> None:
     text = show.plain("T", ["a", "bb"], [["x", "1"], ["yyy", "22"]])
     assert text == "T\n  a    bb\n  x     1\n  yyy  22\n"

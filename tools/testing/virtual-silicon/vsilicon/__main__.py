@@ -67,7 +67,8 @@ def _control_commands(sub: Commands) -> None:
     one.add_argument("lines", nargs="+", help="as in a fault file")
     one.set_defaults(run=commands.fault_command)
 
-    one = sub.add_parser("counters", help="the model's counters as of now, by --qmp socket")
+    one = sub.add_parser("counters", help="the model's counters as of now, by the "
+                         "--qmp socket")
     one.add_argument("socket")
     one.set_defaults(run=commands.counters_command)
 
@@ -142,7 +143,8 @@ def _trace_commands(sub: Commands) -> None:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_guest_commands, _control_commands, _repeat_command, _witness_command, _machine_commands, _trace_commands):
+    for add in (_guest_commands, _control_commands, _repeat_command, _witness_command,
+                _machine_commands, _trace_commands):
         add(sub)
     return top
 

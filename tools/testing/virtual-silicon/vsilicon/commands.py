@@ -180,9 +180,10 @@ def repeat_command(args: argparse.Namespace) -> int:
     print(f"{c.cpus} CPUs of {c.machine.name}, {args.kernel} kernel")
     for run in repeat.runs(c, args.runs, args.load):
         done.append(run)
-        print(f"  {run.seconds:6.1f} s of the host ({run.cpu_seconds:.1f} s of its CPUs), "
-              f"{run.virtual:8.3f} s virtual, {run.instructions / run.cpu_seconds / 1e6:.0f} "
-              "million instructions per CPU second"
+        speed = run.instructions / run.cpu_seconds / 1e6
+        print(f"  {run.seconds:6.1f} s of the host ({run.cpu_seconds:.1f} s of its "
+              f"CPUs), {run.virtual:8.3f} s virtual, {speed:.0f} million instructions "
+              "per CPU second"
               + (", loaded host" if run.loaded else ""), flush=True)
     for name, digest in done[0].digests.items():
         print(f"  {name}: " + ("differs" if name in repeat.differing(done)
@@ -192,7 +193,8 @@ def repeat_command(args: argparse.Namespace) -> int:
 
 def witness_command(args: argparse.Namespace) -> int:
     """The table; 1 if any machine has a warning or a step that failed."""
-    args.machine, args.kernel = args.machines[0] if args.machines else DEFAULT_MACHINE, "base"
+    args.machine = args.machines[0] if args.machines else DEFAULT_MACHINE
+    args.kernel = "base"
     c = _config(args, b"", "")
     c.limits = boot.Limits(300, 300, 900)
     kernels = []

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass, field
-from typing import Iterable
+from typing import Any, Iterable
 
 from . import encode, guestdata
 from .errors import UsageError
@@ -144,7 +144,11 @@ def parse(text: str) -> Dump:
 
 # --- the file -----------------------------------------------------------------
 
-Table = list[tuple[str, object, str]]	# key, value, where it is from
+Table = list[tuple[str, Any, str]]	# key, value, where it is from
+
+
+def _values(table: Table) -> dict[str, Any]:
+    return {key: value for key, value, _ in table}
 
 
 def _machine(d: Dump) -> Table:
@@ -210,7 +214,8 @@ def _frequency(d: Dump) -> Table:
             ("min_ratio", info >> 40 & 0xFF, "MSR 0xce")]
 
 
-def _steps(pairs: Iterable[tuple[int, int]], cores: int, base: int) -> list[tuple[int, int]]:
+def _steps(pairs: Iterable[tuple[int, int]], cores: int,
+           base: int) -> list[tuple[int, int]]:
     """Up to the part's cores, equal neighbours as one; no step below base."""
     out: list[tuple[int, int]] = []
     for count, ratio in pairs:
@@ -224,7 +229,7 @@ def _steps(pairs: Iterable[tuple[int, int]], cores: int, base: int) -> list[tupl
 
 def _turbo(d: Dump) -> Table:
     kind, cores = layout(d), d.count("Core(s) per socket")
-    base = int(dict((key, value) for key, value, _ in _frequency(d))["base_ratio"])
+    base = _values(_frequency(d))["base_ratio"]
     if kind == "none":
         highest, nominal, *_ = _cppc(d)
         top = round(base * highest / nominal) if nominal else base
@@ -313,9 +318,8 @@ def _tdp(d: Dump) -> tuple[float, str]:
 def _power(d: Dump) -> Table:
     """Voltages, uncore and leakage as of the other machine files, roughly."""
     tdp, source = _tdp(d)
-    cores, freq = d.count("Core(s) per socket"), dict(
-        (key, value) for key, value, _ in _frequency(d))
-    top = dict((key, value) for key, value, _ in _turbo(d))["ratios"][0]
+    cores, freq = d.count("Core(s) per socket"), _values(_frequency(d))
+    top = _values(_turbo(d))["ratios"][0]
     v_min, v_max, uncore = 0.7, 1.1, tdp * 0.25
     span = top - freq["min_ratio"]
     volts = v_min + (v_max - v_min) * ((freq["base_ratio"] - freq["min_ratio"]) / span
@@ -329,9 +333,11 @@ def _power(d: Dump) -> Table:
     if 0x618 in d.msrs:
         domains.append("dram")
     unit = d.msrs.get(0x606, d.msrs.get(0xC0010299, 14 << 8)) >> 8 & 0x1F
-    out: Table = [("tdp_w", round(tdp, 3), source), ("uncore_w", round(uncore, 3), "assumed"),
+    out: Table = [("tdp_w", round(tdp, 3), source),
+                  ("uncore_w", round(uncore, 3), "assumed"),
                   ("dram_w", 3.0, "assumed"), ("v_min", v_min, "assumed"),
-                  ("v_max", v_max, "assumed"), ("leakage_w", round(leakage, 3), "assumed"),
+                  ("v_max", v_max, "assumed"),
+                  ("leakage_w", round(leakage, 3), "assumed"),
                   ("capacitance_nf", round(left / (volts**2 * hertz) * 1e9, 4),
                    "such that all cores at base draw the TDP"),
                   ("rapl", domains, "by registers")]
@@ -361,7 +367,7 @@ def machine_file(d: Dump) -> str:
              ("[turbo]", _turbo(d)), ("[features]", _features(d))]
     parts += [("[[idle]]", state) for state in _idle(d)]
     if d.leaf(6, 0) >> 7 & 1 and 0x771 in d.msrs:
-        base = int(dict((key, value) for key, value, _ in _frequency(d))["base_ratio"])
+        base = _values(_frequency(d))["base_ratio"]
         parts.append(("[hwp]", [
             ("present", True, "CPUID 6"),
             ("efficient_ratio", min(base, d.msr(0x771) >> 16 & 0xFF), "MSR 0x771")]))

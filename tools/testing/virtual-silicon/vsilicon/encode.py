@@ -198,7 +198,8 @@ def atom(m: Machine) -> dict[int, int]:
 
 def config_tdp(m: Machine) -> dict[int, int]:
     """0x648-0x64C: one TDP level, the nominal one; control locked."""
-    return {0x648: field((m.part or m).base_ratio, 0), 0x649: 0, 0x64A: 0, 0x64B: LOCK, 0x64C: 0}
+    return {0x648: field((m.part or m).base_ratio, 0), 0x649: 0, 0x64A: 0,
+            0x64B: LOCK, 0x64C: 0}
 
 
 def package_residency(m: Machine) -> dict[int, int]:

@@ -128,12 +128,17 @@ def turbo_ratio(m: Machine, msrs: dict[int, int | None], active: int = 4) -> int
 
 
 _WARNINGS = re.compile(
-    r"unchecked MSR|Call Trace|WARNING:(?! See )|BUG:|Oops|TSC unstable|wobbly|"
+    r"unchecked MSR|Call Trace|WARNING:|BUG:|Oops|TSC unstable|wobbly|"
     r"general protection|soft lockup|rcu.*stall|scheduling while atomic|"
     r"Firmware Bug|clocksource.*(unstable|wd-)|APIC calibration",
     re.IGNORECASE)
 
 
+#: What a distribution's kernel says of old microcode and missing mitigations.
+_MITIGATION = re.compile(r"\] (RETBleed|Speculative Return Stack Overflow|Spectre V2 ?): ")
+
+
 def warnings(dmesg: str) -> list[str]:
-    """Kernel messages that say something is wrong."""
-    return [line for line in dmesg.splitlines() if _WARNINGS.search(line)]
+    """Kernel messages that say something is wrong with the machine."""
+    return [line for line in dmesg.splitlines()
+            if _WARNINGS.search(line) and not _MITIGATION.search(line)]

@@ -23,8 +23,8 @@ from .machine import Machine
 APPEND = ("intel_pstate=passive amd_pstate=passive "
           "cpufreq.default_governor=performance")
 
-HEAD = ["machine", "kernel", "driver", "base MHz", "one CPU MHz", "file", "all MHz",
-        "file", "idle states", "energy", "warnings"]
+HEAD = ["machine", "kernel", "driver", "base MHz", "one CPU MHz", "one CPU in file",
+        "all MHz", "all in file", "idle states", "energy", "warnings"]
 
 
 def job(kernel: Kernel | None) -> Job:

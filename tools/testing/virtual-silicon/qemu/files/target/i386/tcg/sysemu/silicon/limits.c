@@ -114,8 +114,9 @@ void vs_limits_start(void)
 }
 
 /*
- * SDM 15.8.2 and 15.8.5: degrees below tjmax in bits 22:16, bit 31: valid, bit 0:
- * too hot now.  During a thermal event (faults.c) it is, whatever the temperature.
+ * SDM 15.8.2 and 15.8.5: degrees below tjmax in bits 22:16, bit 31: valid,
+ * bit 0: too hot now.  During a thermal event (faults.c) it is, whatever the
+ * temperature.
  */
 bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {

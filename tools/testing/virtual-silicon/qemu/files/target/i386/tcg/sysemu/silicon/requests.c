@@ -83,7 +83,7 @@ static unsigned wish_ratio(const VsThread *t, VsWish w)
     return MAX(w.min, MIN(ratio, w.max));
 }
 
-/* SDM volume 3, 15.4.4: without the preference field the bias, 0 to 15, is it. */
+/* SDM volume 3, 15.4.4: without the preference field the bias stands in. */
 static unsigned hwp_epp(const VsThread *t)
 {
     uint64_t bias = 0;
