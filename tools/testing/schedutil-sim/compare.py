@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The schedutil governor of the base and of the series, side by side in the model.
+
+Builds sim.c with either source (from build/linux, which "make tree" makes), runs
+both with the same arguments and prints what came of it.
+"""
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[2]
+LINUX = TOP / "build/linux"
+SOURCE = "kernel/sched/cpufreq_schedutil.c"
+CFLAGS = ["-O2", "-Wall", "-Wno-unused-function", "-Wno-unused-variable",
+          "-Wno-unused-but-set-variable"]
+MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
+PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
+VARIANTS: dict[str, tuple[str, list[str]]] = {
+    "base": ("base", []), "off": ("ours", ["saturation_us=0"]),
+    "ours": ("ours", [])}
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", "-C", LINUX, *words], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def build(out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    root = git("rev-list", "--max-parents=0", "HEAD").split()[0]
+    (out / "base.c").write_text(git("show", f"{root}:{SOURCE}"))
+    for name, source, more in (
+            ("base", out / "base.c", []),
+            ("ours", LINUX / SOURCE, ["-DHAVE_TICK"])):
+        subprocess.run(["gcc", *CFLAGS, f"-I{HERE}/shim", *more, f'-DGOVERNOR="{source}"',
+                        HERE / "sim.c", "-o", out / name, "-lm"], check=True)
+
+
+def run(out: Path, variant: str, *words: str) -> str:
+    program, settings = VARIANTS[variant]
+    return subprocess.run([out / program, *words, *settings], check=True,
+                          capture_output=True, text=True).stdout
+
+
+def steps(out: Path) -> None:
+    print("From light to CPU-bound: ms to the highest frequency, median (least to most) of 50")
+    for hz in (250, 1000):
+        for variant in VARIANTS:
+            took = [float(x) for x in run(out, variant, "step", f"hz={hz}").split()]
+            print(f"  HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
+                  f" ({min(took):.1f} to {max(took):.1f})")
+
+
+def mix(out: Path) -> None:
+    print("Energy of the core J, mean and longest duration ms, changes, calls of the hook")
+    for variant in VARIANTS:
+        total = 0.0
+        for name in MIX:
+            _, joules, _, mean, longest, changes, calls = run(out, variant, "run",
+                                                              name).split()
+            total += float(joules)
+            print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(mean):8.2f}"
+                  f" {float(longest):8.2f} {changes:>6} {calls:>6}")
+        print(f"  {variant:5} {'sum':10} {total:8.2f}")
+
+
+def life(out: Path, seconds: str) -> None:
+    print("Random life of shared policies")
+    for cpus in ("2", "4", "8"):
+        for variant in VARIANTS:
+            print(f"  {variant:5} {run(out, variant, 'life', cpus, seconds).strip()}")
+
+
+def instructions(out: Path, variant: str, kind: str, calls: int) -> int:
+    program, settings = VARIANTS[variant]
+    done = subprocess.run(
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", out / program,
+         "cost", kind, str(calls), *settings], check=True, capture_output=True, text=True)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    assert found, done.stderr
+    return int(found[1])
+
+
+def cost(out: Path) -> None:
+    """The loop around the calls is counted too: 'none' is what it takes alone."""
+    print("Instructions per call of the hook (loop taken off), ns")
+    for kind in ("same", "change"):
+        for variant in VARIANTS:
+            count = (instructions(out, variant, kind, 12000) -
+                     instructions(out, variant, kind, 2000)) / 10000
+            loop = (instructions(out, variant, "none", 12000) -
+                    instructions(out, variant, "none", 2000)) / 10000
+            ns = run(out, variant, "cost", kind, "1000000").split()[0]
+            print(f"  {kind:6} {variant:5} {count - loop:6.0f} {ns:>8}")
+
+
+def pace(out: Path) -> None:
+    both = [run(out, v, "pace", "rate_limit_us=0").split() for v in ("base", "off")]
+    differ = sum(a != b for a, b in zip(*both))
+    print(f"Boost for IO: {differ} of {len(both[0])} calls have another than the base")
+
+
+def plot(out: Path, png: Path) -> None:
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(len(PLOTS), 2, figsize=(12, 13), sharey=True)
+    for row, name in zip(axes, PLOTS):
+        for axis, variant in zip(row, ("base", "ours")):
+            points = [tuple(map(float, line.split()))
+                      for line in run(out, variant, "plot", name).splitlines()]
+            ms, wanted, set_to = zip(*points)
+            axis.plot(ms, wanted, color="0.6", linewidth=0.8, label="utilisation wants")
+            axis.step(ms, set_to, where="post", color="C3", linewidth=0.9, label="set")
+            axis.set_title(f"{name}, {variant}", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("ms")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("MHz")
+    axes[0][0].legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(png, dpi=80)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", default=["steps", "mix", "pace"],
+                        choices=["steps", "mix", "pace", "cost", "life", "plot"])
+    parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-sim")
+    parser.add_argument("--png", type=Path, default=HERE / "frequency.png")
+    parser.add_argument("--seconds", default="3600", help="of virtual time, for life")
+    options = parser.parse_args()
+    build(options.out)
+    actions = {"steps": lambda: steps(options.out), "mix": lambda: mix(options.out),
+               "pace": lambda: pace(options.out), "cost": lambda: cost(options.out),
+               "life": lambda: life(options.out, options.seconds),
+               "plot": lambda: plot(options.out, options.png)}
+    for what in options.what:
+        actions[what]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

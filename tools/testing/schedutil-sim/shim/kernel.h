@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What cpufreq_schedutil.c uses of the kernel, for user space: one thread plays
+ * all CPUs. Locks only check that they are used as locks.
+ */
+#ifndef SHIM_KERNEL_H
+#define SHIM_KERNEL_H
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+typedef uint64_t u64;
+typedef int64_t s64;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint8_t u8;
+
+#define CONFIG_NO_HZ_COMMON	1
+#define CONFIG_SMP		1
+
+#define U32_MAX			UINT32_MAX
+#define NSEC_PER_USEC		1000L
+#define NSEC_PER_MSEC		1000000L
+#define NSEC_PER_SEC		1000000000L
+#define USEC_PER_MSEC		1000L
+#define SCHED_CAPACITY_SHIFT	10
+#define SCHED_CAPACITY_SCALE	1024L
+#define SCHED_CPUFREQ_IOWAIT	1U
+#define SCHED_CPUFREQ_TICK	2U
+#define GFP_KERNEL		0
+#define THIS_MODULE		NULL
+#define __init
+#undef __always_inline
+#define __always_inline		inline __attribute__((__always_inline__))
+#define noinline		__attribute__((__noinline__))
+#define likely(x)		__builtin_expect(!!(x), 1)
+#define unlikely(x)		__builtin_expect(!!(x), 0)
+#define READ_ONCE(x)		({ __typeof__(x) _r = *(volatile __typeof__(x) *)&(x); _r; })
+#define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
+#define smp_mb()		__asm__ volatile("mfence" ::: "memory")
+#define smp_wmb()		__asm__ volatile("" ::: "memory")
+#define container_of(p, t, m)	((t *)((char *)(p) - offsetof(t, m)))
+#define min(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
+				   _a < _b ? _a : (__typeof__(a))_b; })
+#define max(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
+				   _a > _b ? _a : (__typeof__(a))_b; })
+#define max3(a, b, c)		max(max(a, b), c)
+#define min_t(t, a, b)		min((t)(a), (t)(b))
+#define clamp_val(v, a, b)	min(max(v, a), b)
+#define div_u64(a, b)		((u64)(a) / (u32)(b))
+#define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
+#define cap_scale(v, s)		((v) * (s) >> SCHED_CAPACITY_SHIFT)
+#define u64_u32_load(x)		READ_ONCE(x)
+#define pr_err(...)		fprintf(stderr, __VA_ARGS__)
+#define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
+#define WARN_ON(c)		({ bool _c = (c); assert(!_c); _c; })
+#define IS_ERR(p)		((unsigned long)(p) >= -4095UL)
+#define PTR_ERR(p)		((long)(p))
+#define EXPORT_SYMBOL_GPL(x)
+
+/* The tick's length is that of the run */
+extern u64 shim_tick_ns;
+#define TICK_NSEC		((s64)shim_tick_ns)
+
+#define DEFINE_STATIC_KEY_FALSE(k)	bool k
+#define static_branch_unlikely(k)	0	/* off is a no-op */
+
+/* Locks */
+typedef struct { bool held; } raw_spinlock_t;
+struct mutex { bool held; };
+#define DEFINE_MUTEX(m)		struct mutex m
+static inline void shim_lock(bool *held) { assert(!*held); *held = true; }
+static inline void shim_unlock(bool *held) { assert(*held); *held = false; }
+#define raw_spin_lock_init(l)			((l)->held = false)
+#define raw_spin_lock(l)			shim_lock(&(l)->held)
+#define raw_spin_unlock(l)			shim_unlock(&(l)->held)
+#define raw_spin_lock_irqsave(l, f)		((f) = 0, shim_lock(&(l)->held))
+#define raw_spin_unlock_irqrestore(l, f)	((void)(f), shim_unlock(&(l)->held))
+#define mutex_init(m)				((m)->held = false)
+#define mutex_destroy(m)			assert(!(m)->held)
+#define mutex_lock(m)				shim_lock(&(m)->held)
+#define mutex_unlock(m)				shim_unlock(&(m)->held)
+#define lockdep_assert_held(l)			assert((l)->held)
+static inline void shim_guard_end(bool **held) { shim_unlock(*held); }
+#define guard(kind)		SHIM_GUARD
+#define SHIM_GUARD(l)		bool *_guard __attribute__((cleanup(shim_guard_end))) = \
+				(shim_lock(&(l)->held), &(l)->held)
+
+struct list_head { struct list_head *next, *prev; };
+static inline void INIT_LIST_HEAD(struct list_head *l) { l->next = l->prev = l; }
+static inline void list_add(struct list_head *n, struct list_head *h)
+{
+	n->next = h->next;
+	n->prev = h;
+	h->next->prev = n;
+	h->next = n;
+}
+static inline void list_del(struct list_head *n)
+{
+	n->next->prev = n->prev;
+	n->prev->next = n->next;
+}
+#define list_for_each_entry(p, h, m)					\
+	for (p = container_of((h)->next, __typeof__(*p), m); &p->m != (h);	\
+	     p = container_of(p->m.next, __typeof__(*p), m))
+
+/* CPUs */
+#define MAX_CPUS		8
+typedef u32 cpumask_t;
+#define for_each_cpu(c, mask)	for ((c) = 0; (c) < MAX_CPUS; (c)++) if (*(mask) >> (c) & 1)
+#define cpumask_first(mask)	((unsigned int)__builtin_ctz(*(mask)))
+#define DEFINE_PER_CPU(t, n)	t n[MAX_CPUS]
+#define per_cpu(n, c)		((n)[c])
+
+struct sched_avg { unsigned long util_avg, runnable_avg, util_est; };
+struct task_struct { struct { struct sched_avg avg; } se; };
+struct cfs_rq { struct sched_avg avg; };
+struct rt_rq { unsigned int rt_nr_running; };
+struct dl_rq { u64 running_bw; };
+struct rq {
+	struct cfs_rq		cfs;
+	struct rt_rq		rt;
+	struct dl_rq		dl;
+	struct sched_avg	avg_rt, avg_dl, avg_irq;
+	unsigned int		nr_running;
+	u64			clock_idle;
+	struct task_struct	*curr, *idle;
+	unsigned long		idle_calls;
+};
+extern struct rq shim_rq[MAX_CPUS];
+extern unsigned long shim_freq_scale[MAX_CPUS];
+
+#define BW_SHIFT		20
+#define UTIL_AVG_UNCHANGED	0x80000000
+#define cpu_rq(c)		(&shim_rq[c])
+#define rt_rq_is_runnable(rt)	((rt)->rt_nr_running)
+#define cpu_util_rt(rq)		READ_ONCE((rq)->avg_rt.util_avg)
+#define cpu_util_dl(rq)		READ_ONCE((rq)->avg_dl.util_avg)
+#define cpu_util_irq(rq)	READ_ONCE((rq)->avg_irq.util_avg)
+#define cpu_bw_dl(rq)		((rq)->dl.running_bw * SCHED_CAPACITY_SCALE >> BW_SHIFT)
+#define scale_irq_capacity(u, irq, m)	((u) * ((m) - (irq)) / (m))
+#define sched_feat(x)		1
+#define scx_enabled()		0
+#define scx_switched_all()	0
+#define scx_cpuperf_target(c)	((void)(c), 0)
+#define uclamp_is_used()	0
+#define uclamp_rq_is_capped(rq)	((void)(rq), false)
+#define arch_scale_freq_ref(c)	((void)(c), 0)
+#define arch_scale_freq_invariant()	1
+#define arch_scale_cpu_capacity(c)	((void)(c), SCHED_CAPACITY_SCALE)
+#define arch_scale_freq_capacity(c)	(shim_freq_scale[c])
+
+unsigned long cpu_util_cfs_boost(int cpu);
+unsigned long effective_cpu_util(int cpu, unsigned long util, unsigned long *min,
+				 unsigned long *max);
+unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
+u64 local_clock(void);
+
+static inline unsigned long map_util_freq(unsigned long util, unsigned long freq,
+					  unsigned long cap)
+{
+	return freq * util / cap;
+}
+
+static inline unsigned long map_util_perf(unsigned long util)
+{
+	return util + (util >> 2);
+}
+
+struct update_util_data {
+	void (*func)(struct update_util_data *data, u64 time, unsigned int flags);
+};
+void cpufreq_add_update_util_hook(int cpu, struct update_util_data *data,
+				  void (*func)(struct update_util_data *, u64, unsigned int));
+void cpufreq_remove_update_util_hook(int cpu);
+#define synchronize_rcu()	do { } while (0)
+
+/* cpufreq */
+struct kobject { int dummy; };
+struct cpufreq_policy {
+	cpumask_t	*cpus, *related_cpus;
+	unsigned int	cpu, min, max, cur;
+	unsigned int	transition_delay_us;
+	struct { unsigned int max_freq, min_freq, transition_latency; } cpuinfo;
+	bool		fast_switch_enabled, dvfs_possible_from_any_cpu;
+	void		*governor_data;
+};
+struct cpufreq_governor {
+	const char	*name;
+	void		*owner;
+	unsigned int	flags;
+	int		(*init)(struct cpufreq_policy *);
+	void		(*exit)(struct cpufreq_policy *);
+	int		(*start)(struct cpufreq_policy *);
+	void		(*stop)(struct cpufreq_policy *);
+	void		(*limits)(struct cpufreq_policy *);
+};
+#define CPUFREQ_GOV_DYNAMIC_SWITCHING	0
+#define CPUFREQ_NEED_UPDATE_LIMITS	1
+#define CPUFREQ_RELATION_L		0
+#define policy_is_shared(p)		(!!(*(p)->cpus & (*(p)->cpus - 1)))
+bool cpufreq_this_cpu_can_update(struct cpufreq_policy *policy);
+unsigned int cpufreq_driver_resolve_freq(struct cpufreq_policy *policy, unsigned int freq);
+unsigned int cpufreq_driver_fast_switch(struct cpufreq_policy *policy, unsigned int freq);
+int __cpufreq_driver_target(struct cpufreq_policy *policy, unsigned int freq,
+			    unsigned int relation);
+void cpufreq_driver_adjust_perf(unsigned int cpu, unsigned long min, unsigned long target,
+				unsigned long capacity);
+bool cpufreq_driver_has_adjust_perf(void);
+bool cpufreq_driver_test_flags(unsigned int flags);
+void cpufreq_policy_apply_limits(struct cpufreq_policy *policy);
+#define cpufreq_policy_transition_delay_us(p)	((p)->transition_delay_us)
+#define cpufreq_enable_fast_switch(p)		do { } while (0)
+#define cpufreq_disable_fast_switch(p)		do { } while (0)
+#define get_governor_parent_kobj(p)		((void)(p), NULL)
+#define have_governor_per_policy()		1
+#define cpufreq_governor_init(g)
+
+/* sysfs of governors */
+struct attribute { const char *name; };
+struct gov_attr_set {
+	struct kobject		kobj;
+	struct list_head	policy_list;
+	struct mutex		update_lock;
+	int			usage_count;
+};
+struct governor_attr {
+	struct attribute attr;
+	ssize_t (*show)(struct gov_attr_set *set, char *buf);
+	ssize_t (*store)(struct gov_attr_set *set, const char *buf, size_t count);
+};
+struct kobj_type { const void *default_groups, *sysfs_ops; void (*release)(struct kobject *); };
+#define __ATTR_RW(n)		{ { #n }, n##_show, n##_store }
+#define __ATTR_RO(n)		{ { #n }, n##_show, NULL }
+#define ATTRIBUTE_GROUPS(n)	static struct attribute **n##_groups[] = { n##_attrs, NULL }
+static const int governor_sysfs_ops __attribute__((unused));
+#define to_gov_attr_set(k)	container_of(k, struct gov_attr_set, kobj)
+#define sysfs_emit		sprintf
+static inline int kstrtouint(const char *s, int base, unsigned int *v)
+{
+	char *end;
+	unsigned long n = strtoul(s, &end, base);
+
+	if (end == s || (*end && *end != '\n') || *s == '-' || n > U32_MAX)
+		return -EINVAL;
+	*v = n;
+	return 0;
+}
+static inline void gov_attr_set_init(struct gov_attr_set *set, struct list_head *node)
+{
+	INIT_LIST_HEAD(&set->policy_list);
+	set->update_lock.held = false;
+	set->usage_count = 1;
+	list_add(node, &set->policy_list);
+}
+static inline void gov_attr_set_get(struct gov_attr_set *set, struct list_head *node)
+{
+	set->usage_count++;
+	list_add(node, &set->policy_list);
+}
+static inline unsigned int gov_attr_set_put(struct gov_attr_set *set, struct list_head *node)
+{
+	list_del(node);
+	return --set->usage_count;	/* the run frees nothing */
+}
+#define kobject_init_and_add(...)	0
+#define kobject_put(k)			((void)(k))
+#define kzalloc(size, flags)		calloc(1, size)
+#define kfree(p)			free(p)
+
+/* Deferred changes: the engine runs them */
+struct irq_work { void (*func)(struct irq_work *); bool pending; };
+struct kthread_work { void (*func)(struct kthread_work *); };
+struct kthread_worker { int dummy; };
+struct sched_attr {
+	u32 size, sched_policy;
+	u64 sched_flags;
+	s32 sched_nice;
+	u32 sched_priority;
+	u64 sched_runtime, sched_deadline, sched_period;
+};
+#define SCHED_DEADLINE		6
+#define SCHED_FLAG_SUGOV	0
+void shim_irq_work_queue(struct irq_work *w);
+void shim_kthread_queue(struct kthread_work *w);
+void shim_kthread_cancel(void);
+#define irq_work_queue(w)		shim_irq_work_queue(w)
+#define init_irq_work(w, f)		((w)->func = (f))
+#define irq_work_sync(w)		((void)(w))
+#define kthread_init_work(w, f)		((w)->func = (f))
+#define kthread_init_worker(w)		((void)(w))
+#define kthread_worker_fn		NULL
+#define kthread_create(...)		((struct task_struct *)&shim_rq)
+#define sched_setattr_nocheck(t, a)	((void)(t), (void)(a), 0)
+#define kthread_stop(t)			((void)(t))
+#define kthread_bind_mask(t, m)		((void)(t))
+#define wake_up_process(t)		((void)(t))
+#define kthread_flush_worker(w)		((void)(w))
+#define kthread_queue_work(worker, w)	shim_kthread_queue(w)
+#define kthread_cancel_work_sync(w)	shim_kthread_cancel()
+
+#endif
