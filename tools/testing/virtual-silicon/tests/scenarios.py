@@ -399,6 +399,16 @@ def idle_states(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+def idle_governor(m: Machine, cpus: int) -> bytes:
+    """KUnit at boot, then our kselftest."""
+    job = Job()
+    job.step("governors", "cd $CPU/cpuidle; cat current_governor available_governors; "
+             "put teo current_governor; cat current_governor")
+    job.step("kselftest", "/selftests/cpuidle_teo/wakeups")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: Loads for C0.2 alone, with the mark that each begins with.
 C02_LOADS: dict[str, tuple[int, str]] = {
     "hackbench": (20, "hackbench -g 1 -l 240"),
@@ -601,6 +611,8 @@ SCENARIOS: dict[str, Scenario] = {
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
+SCENARIOS["teo"] = Scenario("platinum-8180", "patched", "deterministic", 2, idle_governor,
+                            f"{PASSIVE} kunit.enable=1")
 SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
 for _name, (_machine, _append, _) in IDLE_STATES.items():
     SCENARIOS[f"idle-{_name}"] = Scenario(_machine, "patched", "deterministic", 1,
