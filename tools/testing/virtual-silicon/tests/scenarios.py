@@ -558,6 +558,32 @@ def invariance_faults(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: What each tunable of schedutil refuses.
+SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "cost_permille": "-1 x 1001",
+                     "urgent_up": "-1 x 1025", "urgent_down": "-1 x 1025",
+                     "saturation_us": "-1 x 100001", "cost_ns": "1"}
+
+
+def schedutil(m: Machine, cpus: int) -> bytes:
+    """The governor's tunables, and its counters under loads that call it a lot."""
+    job = Job()
+    files = "$CPU/cpufreq/schedutil"
+    job.step("defaults", f"dump {files}/*")
+    for name, values in SCHEDUTIL_REFUSED.items():
+        job.step(f"refused-{name}", f"before=$(cat {files}/{name}); for v in {values}; do "
+                 f"echo $v 2>/dev/null >{files}/{name} && echo took $v; done; "
+                 f'[ "$(cat {files}/{name})" = "$before" ] || echo changed; true')
+    job.step("fixed", f"put 700 {files}/rate_limit_us; "
+             f"cat {files}/rate_limit_us {files}/cost_permille; "
+             f"put 10 {files}/cost_permille; cat {files}/rate_limit_us")
+    counts = "dump /sys/kernel/debug/schedutil/policy*"
+    job.step("off", f"hackbench -g 1 -l 5 >/dev/null; {counts}")
+    job.step("hackbench", "put 1 /sys/kernel/debug/schedutil/counting; "
+             f"hackbench -g 1 -l 100 >/dev/null; {counts}")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -613,6 +639,8 @@ SCENARIOS: dict[str, Scenario] = {
 }
 SCENARIOS["teo"] = Scenario("platinum-8180", "patched", "deterministic", 2, idle_governor,
                             f"{PASSIVE} kunit.enable=1")
+SCENARIOS["schedutil"] = Scenario("sapphire-rapids", "patched", "deterministic", 4,
+                                  schedutil, "intel_pstate=passive")
 SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
 for _name, (_machine, _append, _) in IDLE_STATES.items():
     SCENARIOS[f"idle-{_name}"] = Scenario(_machine, "patched", "deterministic", 1,
