@@ -186,7 +186,8 @@ class TestFaults:
         for look in looks(result.text(f"second-{second}"), 2_000_000)[2:]:
             for cpu in (1, 2, 3):
                 at_ms = look.time_ns / self.MS - second * 1000
-                if (second, cpu) != (2, 3) or not 0 < at_ms < 150:
+                # The time is read before the files are
+                if (second, cpu) != (2, 3) or not -20 < at_ms < 150:
                     assert look.state.cpus[cpu]["scale"] >= 1000
 
     def test_faults_are_counted(self, result) -> None:
