@@ -338,12 +338,11 @@ static void wakeup_run(unsigned int cpu)
 /* What is on the way while the CPU goes off arrives in any case, but late. */
 static void wakeup_park(unsigned int cpu)
 {
-	atomic_inc(&wakeup_hotplug);
 	cpumask_clear_cpu(cpu, &wakeup_ready);
 	per_cpu_ptr(&wakeup_cpus, cpu)->sent = 0;
 }
 
-static void wakeup_setup(unsigned int cpu)
+static void wakeup_unpark(unsigned int cpu)
 {
 	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
 
@@ -353,13 +352,7 @@ static void wakeup_setup(unsigned int cpu)
 	cpumask_set_cpu(cpu, &wakeup_ready);
 }
 
-static void wakeup_unpark(unsigned int cpu)
-{
-	atomic_inc(&wakeup_hotplug);
-	wakeup_setup(cpu);
-}
-
-/* The other ends: it begins to come on, it is off. */
+/* A CPU begins to go off, it is off, it begins to come on, it is on. */
 static int wakeup_hotplug_step(unsigned int cpu)
 {
 	atomic_inc(&wakeup_hotplug);
@@ -370,7 +363,7 @@ static struct smp_hotplug_thread wakeup_smpboot = {
 	.store			= &wakeup_threads,
 	.thread_should_run	= wakeup_should_run,
 	.thread_fn		= wakeup_run,
-	.setup			= wakeup_setup,
+	.setup			= wakeup_unpark,
 	.park			= wakeup_park,
 	.unpark			= wakeup_unpark,
 	.thread_comm		= "wakeup_test/%u",
@@ -478,8 +471,15 @@ static int __init wakeup_test_init(void)
 	if (!err)
 		err = smpboot_register_percpu_thread(&wakeup_smpboot);
 	if (!err)
-		err = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "idle:wakeup_test",
-						wakeup_hotplug_step, wakeup_hotplug_step);
+		err = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
+						"idle/wakeup_test:prepare",
+						wakeup_hotplug_step,
+						wakeup_hotplug_step);
+	if (err >= 0)
+		err = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN,
+						"idle/wakeup_test:online",
+						wakeup_hotplug_step,
+						wakeup_hotplug_step);
 	if (err < 0)
 		return err;
 
