@@ -549,6 +549,12 @@ static struct {
 static void life_check(u64 *wrong_since, u64 window)
 {
 	unsigned int want = wanted(), set = m.policy.cur;
+	static unsigned long changes;
+
+	/* What is wrong after a change has a window of its own. */
+	if (changes != m.changes)
+		*wrong_since = 0;
+	changes = m.changes;
 
 	/* Falls wait for a CPU to idle, where there is one: what is lost are rises. */
 	life.checks++;
