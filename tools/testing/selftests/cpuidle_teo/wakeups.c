@@ -25,6 +25,7 @@
 #define IDLE_SECONDS	4
 #define LOAD_SECONDS	3
 #define SETTLE_SECONDS	2
+#define SLEEPERS	10
 
 /* The CPU that is watched; another one wakes it up. */
 #define WATCHED		1
@@ -177,6 +178,17 @@ static void *woken(void *arg)
 	return NULL;
 }
 
+/* Sleeps for 1 to 20 ms, at random. */
+static void *sleeper(void *arg)
+{
+	unsigned int seed = (unsigned long)arg;
+
+	pin_to(WATCHED);
+	while (!stop_load)
+		usleep(1000 + rand_r(&seed) % 19000);
+	return NULL;
+}
+
 static struct outcome watch(int seconds)
 {
 	struct counters before, after;
@@ -207,6 +219,24 @@ static struct outcome watch_load(struct load load)
 		sem_post(&remote);
 		pthread_join(threads[1], NULL);
 	}
+	return out;
+}
+
+static struct outcome watch_sleepers(void)
+{
+	pthread_t threads[SLEEPERS];
+	struct outcome out;
+	unsigned long i;
+
+	stop_load = false;
+	for (i = 0; i < SLEEPERS; i++)
+		pthread_create(&threads[i], NULL, sleeper, (void *)(i + 1));
+
+	out = watch(LOAD_SECONDS);
+
+	stop_load = true;
+	for (i = 0; i < SLEEPERS; i++)
+		pthread_join(threads[i], NULL);
 	return out;
 }
 
@@ -273,6 +303,20 @@ static void test_periodic(int hz)
 	ksft_test_result(teo.shallow1 < 15, "%s: state 1 seldom too shallow\n", what);
 }
 
+static void test_sleepers(void)
+{
+	struct outcome menu, teo;
+
+	write_text(GOVERNOR, "menu");
+	menu = watch_sleepers();
+	write_text(GOVERNOR, "teo");
+	teo = watch_sleepers();
+
+	report("menu", "sleepers", menu);
+	report("teo", "sleepers", teo);
+	ksft_test_result(teo.shallow1 < 15, "sleepers: state 1 seldom too shallow\n");
+}
+
 static void test_remote(int hz)
 {
 	struct load load = { .hz = hz, .cpu = WAKER, .remote = true };
@@ -307,11 +351,12 @@ int main(void)
 	if (!write_text(GOVERNOR, "menu") || !write_text(GOVERNOR, "teo"))
 		ksft_exit_skip("teo and menu cannot be selected\n");
 
-	ksft_set_plan(MAX_STATES - 1 + ARRAY_SIZE(rates) + 1);
+	ksft_set_plan(MAX_STATES - 1 + ARRAY_SIZE(rates) + 2);
 	for (nr = 2; nr <= MAX_STATES; nr++)
 		test_idle(nr);
 	for (i = 0; i < ARRAY_SIZE(rates); i++)
 		test_periodic(rates[i]);
+	test_sleepers();
 	test_remote(401);
 
 	write_text(GOVERNOR, governor);
