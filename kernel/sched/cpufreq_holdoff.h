@@ -161,6 +161,10 @@ static inline bool holdoff_may_act(const struct holdoff *h, u64 time, u32 util)
 {
 	const struct holdoff_curve *curve = &h->curve[util > h->set];
 
+	/* No wait is longer than the window. */
+	if (holdoff_over(h, time, h->window))
+		return true;
+
 	return holdoff_over(h, time, holdoff_wait(curve, h->window, holdoff_error(h, util)));
 }
 

@@ -245,6 +245,9 @@ static void task_wake(struct task *t, double work)
 	t->work = work;
 	t->runnable = true;
 	t->fresh = false;
+	/* The clock of an idle CPU goes on until now. */
+	if (shim_rq[t->cpu].curr == &m.idle[t->cpu])
+		shim_rq[t->cpu].clock_idle = m.now;
 	changed(t->cpu, attach);
 	shim_rq[t->cpu].curr = &m.running[t->cpu];
 }
