@@ -582,6 +582,7 @@ def schedutil(m: Machine, cpus: int) -> bytes:
     job.step("off", f"hackbench -g 1 -l 5 >/dev/null; {counts}")
     job.step("hackbench", "put 1 /sys/kernel/debug/schedutil/counting; "
              f"hackbench -g 1 -l 100 >/dev/null; {counts}")
+    job.step("kselftest", "/selftests/schedutil/tunables.sh")
     job.step("dmesg", "dmesg")
     return job.archive()
 

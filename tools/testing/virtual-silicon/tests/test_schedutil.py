@@ -54,5 +54,12 @@ def test_most_calls_return_early(guests: Guests) -> None:
     assert found["sent"] == found["at_once"] + found["at_end"] <= found["computed"]
 
 
+def test_kselftest(guests: Guests) -> None:
+    result = guests.get("schedutil")
+    text = result.text("kselftest")
+    assert result.step_status("kselftest") == 0, text
+    assert "not ok" not in text and "ok 12 " in text and "SKIP" not in text
+
+
 def test_kernel_has_nothing_to_complain_of(guests: Guests) -> None:
     assert guestdata.warnings(guests.get("schedutil").text("dmesg")) == []
