@@ -20,7 +20,10 @@
  * interrupts off on all CPUs for long then.
  *
  * A wake-up that is lost shows as a late one, once something else ends the rest,
- * or, if nothing does, as a run that does not end.
+ * or, if nothing does, as a run that does not end. Late is what kept its CPU
+ * resting for longer than bound_us. If it took that long because the CPU was
+ * executing, such as the softirqs of the tick, which a store does not interrupt,
+ * no idle state is to blame: these are counted as busy.
  *
  *	cd /sys/kernel/debug/wakeup_test
  *	echo 100000 >run	# so many wake-ups; returns when they are done
@@ -49,6 +52,8 @@
 #include <linux/smpboot.h>
 #include <linux/timekeeping.h>
 
+#include <trace/events/power.h>
+
 #include <asm/apic.h>
 #include <asm/irq.h>
 #include <asm/nmi.h>
@@ -69,6 +74,7 @@ static const unsigned int isa_lines[] = { 5, 6, 7, 10, 11, 14, 15 };
 struct wakeup_count {
 	u64 nr;
 	u64 late;
+	u64 busy;
 	u64 sum_ns;
 	s64 max_ns;
 };
@@ -81,6 +87,9 @@ struct wakeup_count {
  * @nmi_sent: the next NMI is ours
  * @kind: how the token was sent
  * @sent: when, CLOCK_MONOTONIC in ns; 0 if that is not to be measured
+ * @rest_begin: when the CPU began to rest, 0 if it does not
+ * @rested: ns that it has rested since @rested_from, the rest under way excluded
+ * @rested_from: @sent at the end of the last rest
  * @hotplug: wakeup_hotplug at that time
  * @line: its interrupt line, 0 if it has none
  * @timer: for TIMER
@@ -96,6 +105,9 @@ struct wakeup_cpu {
 	bool nmi_sent;
 	u8 kind;
 	s64 sent;
+	s64 rest_begin;
+	s64 rested;
+	s64 rested_from;
 	int hotplug;
 	unsigned int line;
 	struct hrtimer timer;
@@ -121,23 +133,51 @@ static DEFINE_MUTEX(wakeup_mutex);	/* one run at a time */
 static u32 bound_us = 100;
 static u32 wakeup_seed = 1;
 
+/* Of the time from a wake-up to now, the part that its CPU has rested, in ns. */
+static s64 wakeup_rested(const struct wakeup_cpu *c, s64 sent, s64 now)
+{
+	s64 rested = c->rested_from == sent ? c->rested : 0;
+
+	if (c->rest_begin)
+		rested += max_t(s64, now - max(c->rest_begin, sent), 0);
+	return rested;
+}
+
+/* Idle states are entered and left here, with interrupts off. */
+static void wakeup_rest(void *unused, unsigned int state, unsigned int cpu)
+{
+	struct wakeup_cpu *c = this_cpu_ptr(&wakeup_cpus);
+	s64 now = ktime_get_mono_fast_ns(), sent = READ_ONCE(c->sent);
+
+	if (state == PWR_EVENT_EXIT) {
+		c->rested = wakeup_rested(c, sent, now);
+		c->rested_from = sent;
+	}
+	WRITE_ONCE(c->rest_begin, state == PWR_EVENT_EXIT ? 0 : now);
+}
+
 static void wakeup_measure(struct wakeup_cpu *c, enum wakeup_kind kind)
 {
 	struct wakeup_count *n = &c->count[kind];
-	s64 ns;
+	s64 bound = (s64)READ_ONCE(bound_us) * NSEC_PER_USEC;
+	s64 now, ns, rested;
 
 	if (!c->sent || c->hotplug & 1 || c->hotplug != atomic_read(&wakeup_hotplug))
 		return;
 
 	/* Clocks of two CPUs may differ by a little. */
-	ns = max_t(s64, ktime_get_mono_fast_ns() - c->sent, 0);
+	now = ktime_get_mono_fast_ns();
+	ns = max_t(s64, now - c->sent, 0);
+	rested = wakeup_rested(c, c->sent, now);
 	c->sent = 0;
 	n->nr++;
 	n->sum_ns += ns;
 	n->max_ns = max(n->max_ns, ns);
-	if (ns > (s64)READ_ONCE(bound_us) * NSEC_PER_USEC) {
+	if (rested > bound) {
 		n->late++;
 		tracing_off();
+	} else if (ns > bound) {
+		n->busy++;
 	}
 }
 
@@ -280,10 +320,12 @@ static void wakeup_send(struct wakeup_cpu *to, enum wakeup_kind kind)
 /* Until its first tick a CPU that came on has timers of the tick's resolution. */
 static void wakeup_by_timer(struct wakeup_cpu *c)
 {
-	ktime_t expires = ktime_add_ns(ktime_get(), wakeup_pause_ns(c) + 1000);
+	u32 pause = wakeup_pause_ns(c) + 1000;
 	unsigned long flags;
+	ktime_t expires;
 
 	local_irq_save(flags);
+	expires = ktime_add_ns(ktime_get(), pause);
 	hrtimer_start(&c->timer, expires, HRTIMER_MODE_ABS_PINNED_HARD);
 	c->kind = TIMER;
 	c->hotplug = atomic_read(&wakeup_hotplug);
@@ -419,6 +461,7 @@ static void wakeup_add(struct wakeup_count *sum, const struct wakeup_count *n)
 {
 	sum->nr += n->nr;
 	sum->late += n->late;
+	sum->busy += n->busy;
 	sum->sum_ns += n->sum_ns;
 	sum->max_ns = max(sum->max_ns, n->max_ns);
 }
@@ -427,14 +470,14 @@ static int result_show(struct seq_file *m, void *unused)
 {
 	int kind, cpu;
 
-	seq_puts(m, "kind wake-ups late mean_ns max_ns\n");
+	seq_puts(m, "kind wake-ups late busy mean_ns max_ns\n");
 	for (kind = 0; kind < NR_KINDS; kind++) {
 		struct wakeup_count sum = {};
 
 		for_each_possible_cpu(cpu)
 			wakeup_add(&sum, &per_cpu_ptr(&wakeup_cpus, cpu)->count[kind]);
-		seq_printf(m, "%s %llu %llu %llu %lld\n", kind_names[kind],
-			   sum.nr, sum.late,
+		seq_printf(m, "%s %llu %llu %llu %llu %lld\n", kind_names[kind],
+			   sum.nr, sum.late, sum.busy,
 			   sum.nr ? div64_u64(sum.sum_ns, sum.nr) : 0, sum.max_ns);
 	}
 	return 0;
@@ -467,7 +510,9 @@ static int __init wakeup_test_init(void)
 	for_each_possible_cpu(cpu)
 		wakeup_init_cpu(cpu);
 	x86_platform_ipi_callback = wakeup_ipi;
-	err = register_nmi_handler(NMI_LOCAL, wakeup_nmi, 0, "wakeup_test");
+	err = register_trace_cpu_idle(wakeup_rest, NULL);
+	if (!err)
+		err = register_nmi_handler(NMI_LOCAL, wakeup_nmi, 0, "wakeup_test");
 	if (!err)
 		err = smpboot_register_percpu_thread(&wakeup_smpboot);
 	if (!err)

@@ -444,6 +444,21 @@ def c02(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: What polling loops are told to do, with the mark that a while of it begins with.
+IDLE_POLL: dict[str, int] = {"c02": 10, "c01": 12, "off": 14}
+
+
+def idle_poll(m: Machine, cpus: int) -> bytes:
+    """Polling loops: the POLL state's if cpuidle is in use, else that of idle=poll."""
+    job = Job()
+    job.step("poll", "exec 4>/dev/cpu_dma_latency; printf '\\0\\0\\0\\0' >&4; sleep 0.02; "
+             + "; ".join(f"put {what} /sys/module/umwait/parameters/idle_poll; "
+                         f"vs-msr 0 0x400000f0={mark}; sleep 0.1; vs-msr 0 0x400000f0={mark + 1}"
+                         for what, mark in IDLE_POLL.items()))
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: Limit of the package's power: above the cores at rest, below all at turbo.
 POWER_LIMIT_W = 125
 _LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
@@ -645,6 +660,9 @@ SCENARIOS["teo"] = Scenario("platinum-8180", "patched", "deterministic", 2, idle
 SCENARIOS["schedutil"] = Scenario("sapphire-rapids", "patched", "deterministic", 4,
                                   schedutil, "intel_pstate=passive")
 SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
+SCENARIOS["poll-state"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll)
+SCENARIOS["poll-loop"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll,
+                                  "idle=poll umwait.idle_poll=c02")
 for _name, (_machine, _append, _) in IDLE_STATES.items():
     SCENARIOS[f"idle-{_name}"] = Scenario(_machine, "patched", "deterministic", 1,
                                           idle_states, _append)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from guests import Guests
-from scenarios import C02_KHZ, C02_LOADS, IDLE_STATES
+from scenarios import C02_KHZ, C02_LOADS, IDLE_POLL, IDLE_STATES
 from vsilicon import boot, guestdata, machine, trace
 
 
@@ -115,7 +115,7 @@ def test_no_wakeup_is_late(c02: boot.Result) -> None:
     """Two quanta of the emulator's and the exit latency leave no room for 100 us."""
     rows = [line.split() for line in c02.text("wakeups").splitlines()[1:]]
     assert [row[0] for row in rows] == ["store", "ipi", "nmi", "irq", "timer"]
-    for kind, count, late, _, _ in rows:
+    for kind, count, late, *_ in rows:
         assert int(count) > 200 and late == "0", kind
 
 
@@ -133,3 +133,25 @@ def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
 @pytest.mark.boots("c02")
 def test_kernel_is_silent(c02: boot.Result) -> None:
     assert guestdata.warnings(c02.text("dmesg")) == []
+
+
+@pytest.mark.parametrize("what", IDLE_POLL)
+@pytest.mark.parametrize("loop", [pytest.param(name, marks=pytest.mark.boots(name))
+                                  for name in ("poll-state", "poll-loop")])
+def test_polling_loops_rest_by_umwait(loop: str, what: str, guests: Guests) -> None:
+    result = guests.get(loop)
+    assert result.trace is not None
+    events = trace.read(result.trace)
+    mark = IDLE_POLL[what]
+    seconds = (events.mark(mark + 1).time_ns - events.mark(mark).time_ns) / 1e9
+    rested = {state: model_used(events, mark, state)[1] / seconds / 2
+              for state in ("C0.1", "C0.2", "C1")}
+    expected = {"c01": "C0.1", "c02": "C0.2"}.get(what)
+    for state, share in rested.items():
+        assert share > 0.9 if state == expected else share == 0, rested
+
+
+@pytest.mark.boots("poll-state", "poll-loop")
+def test_kernel_is_silent_in_polling_loops(guests: Guests) -> None:
+    for name in ("poll-state", "poll-loop"):
+        assert guestdata.warnings(guests.get(name).text("dmesg")) == []
