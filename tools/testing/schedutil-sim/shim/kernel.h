@@ -64,6 +64,7 @@ typedef uint8_t u8;
 #define IS_ERR(p)		((unsigned long)(p) >= -4095UL)
 #define PTR_ERR(p)		((long)(p))
 #define EXPORT_SYMBOL_GPL(x)
+#define rcu_dereference_protected(p, c)	(p)
 
 /* The tick's length is that of the run */
 extern u64 shim_tick_ns;
