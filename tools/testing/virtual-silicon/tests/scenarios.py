@@ -652,6 +652,8 @@ SCENARIOS: dict[str, Scenario] = {
     "invariance-acpi": Scenario("epyc-7742", "patched", "deterministic", 2, invariance_boost),
     "invariance-amd-pstate": Scenario("epyc-7763", "patched", "deterministic", 2,
                                       invariance_boost, "amd_pstate=passive freq_max=boost"),
+    "invariance-two-kinds": Scenario("ryzen-5-7545u", "patched", "deterministic", 4,
+                                     messages, "amd_pstate=passive freq_max=boost"),
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }

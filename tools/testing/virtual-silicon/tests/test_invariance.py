@@ -253,3 +253,14 @@ class TestBoost:
                 pytest.approx([middle if on == "1" else 1024] * 2, abs=8)
             for ratio, top in zip(ratios, tops):
                 assert int(ratio) / 1024 * base <= int(top) + base / 1024
+
+
+@pytest.mark.boots("invariance-two-kinds")
+def test_amd_cores_of_two_kinds_have_a_ratio_each(guests: Guests) -> None:
+    """Highest over nominal performance: 196 / 128 of the fast core, 140 / 128 of the
+    others, which CPUID 80000026H tells apart."""
+    result = guests.get("invariance-two-kinds")
+    now = state(result.text("invariance"))
+    assert now.common["enabled"] == "1" and now.common["policy"] == "boost"
+    assert now.of("max_ratio") == [1568, 1120, 1120, 1120]
+    assert guestdata.warnings(result.text("dmesg")) == []

@@ -16,6 +16,7 @@ CPPC_CAP1, CPPC_CAP2 = 0xC00102B0, 0xC00102B2
 RAPL_UNIT = 0xC0010299
 CORE_ENERGY = 0xC001029A
 PACKAGE_ENERGY = 0xC001029B
+TOPOLOGY = 0x80000026		# CPUID
 
 #: Core clock is 200 MHz * FID / DID with the divider in eighths.
 PLL_KHZ, DIVIDER = 200_000, 8
@@ -52,9 +53,19 @@ def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
     return {0xC0010010: (0, 0b111 << 18), 0xC001001F: (0, 1 << 46)}
 
 
+def max_extended_level(m: Machine) -> int:
+    """Highest extended leaf."""
+    return TOPOLOGY if m.classes else encode.MAX_EXTENDED_LEVEL
+
+
 def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
-    """Leaf 6: always-running APIC timer, APERF and MPERF."""
-    return {(0x5, None): encode.leaf_5(m), (0x6, None): (1 << 2, 0, 1 << 0, 0)}
+    """Leaf 6: always-running APIC timer, APERF and MPERF.  Leaf 0x80000026: EAX, kinds
+    of cores differ (30); EBX, this one's (31:28).  The emulator adds the levels."""
+    out: dict[LeafKey, Leaf] = {(0x5, None): encode.leaf_5(m),
+                                (0x6, None): (1 << 2, 0, 1 << 0, 0)}
+    if m.classes:
+        out[TOPOLOGY, None] = (1 << 30, field(m.features["core_type"], 28, 4), 0, 0)
+    return out
 
 
 def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:

@@ -438,7 +438,10 @@ def _check_classes(checker: Checker, values: dict[str, Any]) -> None:
         if amd and len(freq["pstate_ratios"]) > 1 and base <= freq["pstate_ratios"][1]:
             raise checker.fail(f"{kind['name']}: base_ratio {base} is not above the "
                                "second of pstate_ratios", "class", "base_ratio", index)
-        if bool(kind["core_type"]) != bool(values["features"]["core_type"]):
+        if amd and kind["core_type"] > 15:
+            raise checker.fail(f"{kind['name']}: core_type {kind['core_type']} does not fit "
+                               "the 4 bits of CPUID 80000026H", "class", "core_type", index)
+        if not amd and bool(kind["core_type"]) != bool(values["features"]["core_type"]):
             raise checker.fail(f"{kind['name']}: core_type is for all kinds of cores, "
                                "features.core_type for the first, or for none",
                                "class", "core_type", index)

@@ -48,7 +48,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "efficient_ratio": Key("int", 0, 0, 255),
         "hwp_unit_khz": Key("int", 0, 0, 200_000),
         "power_permille": Key("int", 1000, 1, 10_000),
-        "core_type": Key("int", 0, 0, 255),	# CPUID 1AH; with features.core_type
+        "core_type": Key("int", 0, 0, 255),	# CPUID 1AH, with features.core_type;
+						# AMD: 80000026H, 1: efficient
     },
     "frequency": {
         "bus_khz": Key("int", 100_000, 25_000, 200_000),

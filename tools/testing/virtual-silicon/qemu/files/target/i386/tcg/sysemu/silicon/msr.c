@@ -286,6 +286,23 @@ bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
 /* SDM volume 3, 15.3.2.1: it reads 0 while MISC_ENABLE bit 38 is set. */
 #define CPUID_6_EAX_TURBO   (1u << 1)
 
+/*
+ * APM volume 3, appendix E: levels of the topology, as leaf 0xB has them.  What
+ * kind of core it is comes from the machine file.
+ */
+#define CPUID_AMD_TOPOLOGY  0x80000026
+
+static void add_amd_topology(CPUX86State *env, uint32_t sub, uint32_t *regs[4])
+{
+    uint32_t level[4];
+
+    cpu_x86_cpuid(env, 0xb, sub, &level[0], &level[1], &level[2], &level[3]);
+    *regs[0] |= level[0];
+    *regs[1] |= level[1];
+    *regs[2] = level[2];
+    *regs[3] = level[3];
+}
+
 typedef enum LeafOp { LEAF_REPLACE, LEAF_SET, LEAF_CLEAR } LeafOp;
 
 static void apply_leaves(const GArray *leaves, LeafOp op, uint32_t leaf,
@@ -322,6 +339,9 @@ void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
     apply_leaves(t->config->leaf_replace, LEAF_REPLACE, leaf, sub, regs);
     apply_leaves(t->config->leaf_clear, LEAF_CLEAR, leaf, sub, regs);
     apply_leaves(t->config->leaf_set, LEAF_SET, leaf, sub, regs);
+    if (leaf == CPUID_AMD_TOPOLOGY && env->cpuid_xlevel >= leaf) {
+        add_amd_topology(env, sub, regs);
+    }
     if (leaf == 6 && vs_turbo_disabled(t)) {
         *eax &= ~CPUID_6_EAX_TURBO;
     }
