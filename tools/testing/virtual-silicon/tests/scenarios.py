@@ -55,9 +55,10 @@ def witness(m: Machine, cpus: int) -> bytes:
     job.step("one", _load(f"-c {cpus - 1} -t 0.4", MARKS["one"]))
     job.step("all", _load("-c all -t 0.25", MARKS["all"]))
     job.step("light", _load("-c all -t 0.4 -d 20 -p 20000", MARKS["light"]))
-    counters = "0x10 " + " ".join(hex(s.residency_msr) for s in m.idle if s.residency_msr)
-    job.step("residency", f"vs-msr 1 {counters}; echo --; vs-load -c 1 -t 0.5 -d 40 -p 1500 "
-             f"-m {RESIDENCY_MARK}; vs-msr 1 {counters}")
+    # The CPU rests between one read and the next: the TSC's come first and last.
+    counters = " ".join(hex(s.residency_msr) for s in m.idle if s.residency_msr)
+    job.step("residency", f"vs-msr 1 0x10 {counters}; echo --; vs-load -c 1 -t 0.5 -d 40 "
+             f"-p 1500 -m {RESIDENCY_MARK}; vs-msr 1 {counters} 0x10")
     job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; "
              + _load(f"-c {cpus - 1} -t 0.3", MARKS["no_turbo"]))
     job.step("dmesg", "dmesg")
@@ -71,6 +72,7 @@ SPEEDS_KHZ = (800_000, 1_100_000, 1_500_000, 2_000_000, 2_900_000, 3_800_000)
 def speed(m: Machine, cpus: int) -> bytes:
     """The same work on one CPU at several requested frequencies."""
     job = Job()
+    job.step("settle", "sleep 2")	# what is left of booting takes time of the first
     for khz in SPEEDS_KHZ:
         job.step(f"speed-{khz}", f"put userspace {_FREQ}/scaling_governor; "
                  f"put {khz} {_FREQ}/scaling_setspeed; vs-load -c 1 -t 0.2")

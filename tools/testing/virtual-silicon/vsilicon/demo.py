@@ -69,7 +69,9 @@ def knobs(m: Machine, cpus: int) -> list[Phase]:
     everyone = f"0-{cpus - 1}"
     cap_khz = (m.min_ratio + m.base_ratio) // 2 * m.bus_khz
     no_turbo = "$CPU/intel_pstate/no_turbo"
-    deepest = "$(ls -d $CPU/cpu[0-9]*/cpuidle/state%d/disable)" % len(m.idle)
+    # The kernel's states may be more than the machine's.
+    deepest = ("$(for _i in $CPU/cpu[0-9]*/cpuidle; do ls -d $_i/state?/disable | tail -n 1; "
+               "done)")
     return [
         Phase("no_turbo", "all CPUs", everyone, cpus, against="full",
               knob="no_turbo 1",
