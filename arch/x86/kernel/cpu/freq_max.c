@@ -543,8 +543,10 @@ static void __init init_intel(void)
 	family = FREQ_FAMILY_TURBO;
 	if (read_turbo_table(model->layout)) {
 		model = turbo_model_fallback();
-		if (read_turbo_table(model->layout))
+		if (read_turbo_table(model->layout)) {
+			policy = (struct freq_policy){ FREQ_POLICY_BASE };
 			return;
+		}
 	}
 
 	policy = freq_policy_default(model->cores);

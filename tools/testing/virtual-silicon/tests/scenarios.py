@@ -221,6 +221,15 @@ def messages(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+def invariance_at_boot(m: Machine, cpus: int) -> bytes:
+    """What frequency invariance makes of the registers that there are."""
+    job = Job()
+    job.step("invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*")
+    job.step("on", f"put 1 {INVARIANCE}/enabled")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 def family(m: Machine, cpus: int) -> bytes:
     """What stock tools and the kernel make of a part's registers."""
     job = Job()
@@ -267,6 +276,9 @@ LOST_TURBO = """\
 * gp msr=0x611
 * cpuid leaf=6 sub=0 reg=ecx clear=0x8
 """
+
+#: Registers of frequency invariance that may raise #GP from the start.
+GP_AT_BOOT = (0xCE, 0x1AD, 0x1AE, 0xE7, 0xE8)
 
 #: A hypervisor that advertises APERF and MPERF and fills them with zeros.
 ZERO_COUNTERS = """\
@@ -667,6 +679,10 @@ SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c0
 SCENARIOS["poll-state"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll)
 SCENARIOS["poll-loop"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll,
                                   "idle=poll umwait.idle_poll=c02")
+for _msr in GP_AT_BOOT:
+    SCENARIOS[f"gp-{_msr:#x}"] = Scenario(
+        "sapphire-rapids", "patched", "deterministic", 1, invariance_at_boot,
+        "intel_pstate=disable", f"* gp msr={_msr:#x}\n")
 for _name, (_machine, _append, _) in IDLE_STATES.items():
     SCENARIOS[f"idle-{_name}"] = Scenario(_machine, "patched", "deterministic", 1,
                                           idle_states, _append)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from guests import Guests
-from scenarios import (BAD_POLICIES, FAMILY_MACHINES, FAULT_SECONDS, POLICIES, TOGGLES,
-                       WITNESS_MACHINES)
+from scenarios import (BAD_POLICIES, FAMILY_MACHINES, FAULT_SECONDS, GP_AT_BOOT, POLICIES,
+                       TOGGLES, WITNESS_MACHINES)
 from vsilicon import guestdata, machine, turbostat
 
 CPU = "/sys/devices/system/cpu"
@@ -263,4 +263,20 @@ def test_amd_cores_of_two_kinds_have_a_ratio_each(guests: Guests) -> None:
     now = state(result.text("invariance"))
     assert now.common["enabled"] == "1" and now.common["policy"] == "boost"
     assert now.of("max_ratio") == [1568, 1120, 1120, 1120]
+    assert guestdata.warnings(result.text("dmesg")) == []
+
+
+@pytest.mark.parametrize("msr", [pytest.param(msr, id=f"{msr:#x}", marks=pytest.mark.boots(
+    f"gp-{msr:#x}")) for msr in GP_AT_BOOT])
+def test_register_that_faults_at_boot(msr: int, guests: Guests) -> None:
+    """Without counts of cores the ratios are still bytes; without any other of them
+    there is no invariance, and asking for it is refused. No stack trace in any case."""
+    result = guests.get(f"gp-{msr:#x}")
+    now, usable = state(result.text("invariance")), msr == 0x1AE
+    assert now.common["enabled"] == str(int(usable))
+    table = msr not in (0xCE, 0x1AD)
+    assert now.common["policy"] == ("4c" if table else "base")
+    # acpi-cpufreq can request 2001 MHz at most, its word for turbo
+    assert now.of("max_ratio") == [1025 if table else 1024]
+    assert (result.step_status("on") == 0) == usable
     assert guestdata.warnings(result.text("dmesg")) == []
