@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 from pathlib import Path
 
@@ -26,6 +28,25 @@ def test_exactly_the_cpus_present(cpus: int) -> None:
     assert asl.count("Scope (") == cpus
     assert asl.count("_PSD") == cpus
     assert f"C{cpus - 1:03X}" in asl and f"C{cpus:03X}" not in asl
+
+
+def domains(m: machine.Machine, cpus: int) -> list[list[int]]:
+    """Of each CPU: number of its domain, coordination, size."""
+    return [[int(word) for word in found.split(", ")] for found in
+            re.findall(r"_PSD, Package \(\) { Package \(\) { 5, 0, ([\d, ]+) }",
+                       ssdt.source(m, cpus))]
+
+
+def test_each_cpu_is_a_domain() -> None:
+    assert domains(machine.load("sapphire-rapids"), 3) == [[0, 254, 1], [1, 254, 1],
+                                                           [2, 254, 1]]
+
+
+@pytest.mark.parametrize("how, code", [("all", 252), ("any", 253)])
+def test_domains_of_several_cpus(how: str, code: int) -> None:
+    m = dataclasses.replace(machine.load("sapphire-rapids"), domain_cpus=2,
+                            coordination=how)
+    assert domains(m, 3) == [[0, code, 2], [0, code, 2], [1, code, 1]]
 
 
 @pytest.mark.parametrize("name", machine.names())

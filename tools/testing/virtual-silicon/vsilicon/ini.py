@@ -95,6 +95,7 @@ def _registers(m: Machine) -> dict[str, dict[str, object]]:
 def _control_section(m: Machine) -> dict[str, object]:
     out: dict[str, object] = {
         "transition_ns": _us_to_ns(m.transition_us),
+        "domain_cpus": m.domain_cpus if m.coordination == "any" else 0,
         "hwp": int(m.hwp["present"]),
         "hwp_epp": int(m.hwp["epp"]),
         "hwp_unit_khz": m.hwp["unit_khz"] or m.bus_khz,

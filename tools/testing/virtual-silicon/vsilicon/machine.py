@@ -97,6 +97,8 @@ class Machine:
     min_ratio: int
     base_ratio: int
     transition_us: float
+    domain_cpus: int
+    coordination: str
     pstate_ratios: Sequence[int]
     turbo: Turbo
     features: dict[str, Any]

@@ -57,6 +57,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "base_ratio": Key("int", low=1, high=255),
         "transition_us": Key("number", 0.0, 0, 10_000),
         "pstate_ratios": Key("ints", (), 1, 255),	# AMD: P0 (base) and on
+        "domain_cpus": Key("int", 1, 1, 256),	# whose P-state _PSD says is one
+        "coordination": Key("string", "hw", choices=("hw", "all", "any")),
     },
     "hwp": {
         "present": Key("bool", False),

@@ -18,7 +18,8 @@ from .errors import GuestError, MissingError
 from .machine import Machine
 
 TRANSITION_US = 10	# assumed; the model itself switches at once
-COORDINATION_HW_ALL = 0xFE
+#: ACPI 8.4.5.5: who sets the P-state of a domain.
+COORDINATION = {"all": 0xFC, "any": 0xFD, "hw": 0xFE}
 
 
 def pstates(m: Machine) -> list[tuple[int, int, int]]:
@@ -109,8 +110,14 @@ def _cst_by_hint(m: Machine) -> str:
     return "\n        Name (_CST, " + _package([len(hints), *entries]) + ")"
 
 
-def _cpu_objects(cpu: int, states: str, more: str) -> str:
-    domain = _package([5, 0, cpu, COORDINATION_HW_ALL, 1])
+def _domain(m: Machine, cpu: int, cpus: int) -> str:
+    """_PSD: the domain's number, who sets its P-state, and how many CPUs it has."""
+    number = cpu // m.domain_cpus
+    size = min(m.domain_cpus, cpus - number * m.domain_cpus)
+    return _package([5, 0, number, COORDINATION[m.coordination], size])
+
+
+def _cpu_objects(cpu: int, states: str, domain: str, more: str) -> str:
     return f"""
     Scope ({_processor(cpu)})
     {{
@@ -143,7 +150,8 @@ def source(m: Machine, cpus: int) -> str:
     externals = "\n    ".join(f"External ({_processor(cpu)}, ProcessorObj)"
                               for cpu in range(cpus))
     more = [(_cpc(kind) if m.pstate_ratios else "") + _cst(m) for kind, _ in kinds]
-    scopes = "".join(_cpu_objects(cpu, f"VPS{kind_of[cpu]}", more[kind_of[cpu]])
+    scopes = "".join(_cpu_objects(cpu, f"VPS{kind_of[cpu]}", _domain(m, cpu, cpus),
+                                  more[kind_of[cpu]])
                      for cpu in range(cpus))
     tables = "".join(_pss(f"VPS{index}", kind) for index, (kind, _) in enumerate(kinds))
     return f"""DefinitionBlock ("", "SSDT", 2, "VSILIC", "PSTATES", 1)

@@ -227,6 +227,7 @@ static void read_levels(VsReader *r, VsConfig *c)
 static void read_control(VsReader *r, VsConfig *c)
 {
     c->transition_ns = read_option(r, "control", "transition_ns");
+    c->domain_cpus = read_option(r, "control", "domain_cpus");
     c->hwp = read_option(r, "control", "hwp");
     c->hwp_epp = read_option(r, "control", "hwp_epp");
     c->hwp_unit_khz = read_number(r, "control", "hwp_unit_khz");

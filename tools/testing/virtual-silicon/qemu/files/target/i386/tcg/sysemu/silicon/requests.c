@@ -350,7 +350,23 @@ static VsWrite hwp_write(VsThread *t, uint32_t msr, uint64_t val)
     return VS_WRITE_PASS;
 }
 
-static VsWrite intel_write(VsThread *t, uint32_t msr, uint64_t val)
+/* Where firmware says that any CPU of a domain may ask for all of them. */
+static void perf_ctl_write(VsThread *t, uint64_t val, int64_t now)
+{
+    unsigned n = MAX(t->config->domain_cpus, 1);
+    unsigned first = t->cs->cpu_index / n * n;
+
+    for (unsigned i = first; i < first + n && i < VS_THREADS; i++) {
+        VsThread *other = silicon->threads[i];
+
+        if (other) {
+            other->perf_ctl = val;
+            vs_model_change(other, now);
+        }
+    }
+}
+
+static VsWrite intel_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now)
 {
     switch (msr) {
     case REG_PERF_STATUS:
@@ -359,7 +375,7 @@ static VsWrite intel_write(VsThread *t, uint32_t msr, uint64_t val)
         if (val & ~(0xffffull | PERF_CTL_TURBO_OFF)) {
             return VS_WRITE_FAULT;
         }
-        t->perf_ctl = val;
+        perf_ctl_write(t, val, now);
         return VS_WRITE_DONE;
     }
     return t->config->hwp ? hwp_write(t, msr, val) : VS_WRITE_PASS;
@@ -406,7 +422,7 @@ VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now)
     } else if (t->config->npstates) {
         result = amd_write(t, msr, val);
     } else {
-        result = intel_write(t, msr, val);
+        result = intel_write(t, msr, val, now);
     }
     if (result == VS_WRITE_DONE) {
         request_changed(t, now);

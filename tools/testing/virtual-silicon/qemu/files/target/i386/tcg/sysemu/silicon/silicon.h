@@ -108,6 +108,7 @@ typedef struct VsConfig {
     unsigned efficient_ratio;
     unsigned pstate_ratios[VS_PSTATES], npstates;       /* AMD if any */
     unsigned cppc_nominal;      /* CPPC performance at base_ratio, 0: none */
+    unsigned domain_cpus;       /* that a write to PERF_CTL is for, 0: one */
     int64_t transition_ns;
     uint64_t memory_permille;   /* of an instruction's time at base_ratio */
     unsigned pause_cycles;
