@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vs-churn: threads that allocate, fill, search and free memory, as a web server's
+ * workers do.
+ *
+ *	vs-churn THREADS SECONDS
+ *
+ * Each thread looks for random keys. For each it copies the sorted table that all
+ * share into memory of its own, searches the copy and frees it. Allocations are large
+ * enough to be mapped and unmapped each time: page faults and a lock of the address
+ * space that all threads contend for.
+ *
+ * Output: searches per second, of all threads
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ENTRIES		(40 * 1024)	/* 160 KiB: above malloc's threshold for mmap */
+#define MAX_THREADS	64
+
+static uint32_t table[ENTRIES];
+static double end_s;
+
+struct worker {
+	pthread_t thread;
+	uint32_t seed;
+	unsigned long searches;
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static uint32_t random_of(uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void search(struct worker *w)
+{
+	uint32_t key = 3 * (random_of(&w->seed) % ENTRIES), *copy = malloc(sizeof(table));
+
+	if (!copy)
+		exit(1);
+	memcpy(copy, table, sizeof(table));
+	if (!bsearch(&key, copy, ENTRIES, sizeof(*copy), compare))
+		exit(1);
+	free(copy);
+	w->searches++;
+}
+
+static void *worker_main(void *arg)
+{
+	while (now_s() < end_s)
+		search(arg);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker workers[MAX_THREADS];
+	int threads = argc == 3 ? atoi(argv[1]) : 0;
+	double seconds = argc == 3 ? atof(argv[2]) : 0;
+	unsigned long sum = 0;
+
+	if (threads < 1 || threads > MAX_THREADS || seconds <= 0) {
+		fprintf(stderr, "usage: vs-churn THREADS SECONDS\n");
+		return 2;
+	}
+	for (int i = 0; i < ENTRIES; i++)
+		table[i] = 3 * i;
+	end_s = now_s() + seconds;
+	for (int i = 0; i < threads; i++) {
+		workers[i].seed = i + 1;
+		if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]))
+			return 1;
+	}
+	for (int i = 0; i < threads; i++) {
+		pthread_join(workers[i].thread, NULL);
+		sum += workers[i].searches;
+	}
+	printf("%.1f\n", sum / seconds);
+	return 0;
+}

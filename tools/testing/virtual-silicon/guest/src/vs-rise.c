@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vs-rise: how long a task that becomes CPU-bound waits for a frequency.
+ *
+ * Each round, a task pinned to one CPU does what -m says and is then busy until the
+ * P-state that the CPU asks for (IA32_PERF_CTL) has been at least RATIO for a while
+ * (-k), and for so long in all (-b):
+ *
+ *	new	the task has just been forked, after a pause (-p)
+ *	return	it slept for a second
+ *	step	it did a little work in each 10 ms, for a second and a bit
+ *
+ * With -f it then works a little in each 10 ms, until less is asked for.  With -s all
+ * CPUs of the policy have to ask for it too by then.
+ *
+ * Output, a line per round: ms until RATIO was asked for, ms until it was asked for and
+ * kept, and ms of little work until less was asked for; nan for what did not happen in
+ * time. Status 1 if anything did not.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PERF_CTL	0x199
+#define NSEC		1000000000ll
+#define MSEC		1000000ll
+#define PERIOD_NS	(10 * MSEC)
+#define MAX_GIVE_UP	3		/* times -t, for a fall */
+#define SHARED_NS	(2 * MSEC)	/* that the CPUs of a policy may differ for */
+#define MAX_CPUS	64
+
+static struct {
+	int cpu, ratio, rounds, fall, shared;
+	int64_t give_up_ns, keep_ns, busy_ns, pause_ns;
+	long steps;
+	const char *mode;
+} opt = { .rounds = 1, .give_up_ns = 500 * MSEC, .keep_ns = 20 * MSEC,
+	  .pause_ns = 500 * MSEC, .steps = 10000, .mode = "new" };
+
+static int msr[MAX_CPUS];
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "vs-rise: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NSEC + t.tv_nsec;
+}
+
+static void sleep_until(int64_t ns)
+{
+	struct timespec t = { ns / NSEC, ns % NSEC };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+static int open_msr(int cpu)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
+	msr[cpu] = open(path, O_RDONLY);
+	if (msr[cpu] < 0)
+		fail(path);
+	return msr[cpu];
+}
+
+static int asked_by(int cpu)
+{
+	uint64_t value;
+
+	if (pread(msr[cpu] ?: open_msr(cpu), &value, sizeof(value), PERF_CTL) != sizeof(value))
+		fail("IA32_PERF_CTL");
+	return value >> 8 & 0xff;
+}
+
+/* The CPU's own register: no other CPU is disturbed. */
+static int asked(void)
+{
+	return asked_by(opt.cpu);
+}
+
+static void work(long steps)
+{
+	uint64_t x = 88172645463325252ull;
+
+	while (steps--) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		__asm__ volatile("" : "+r"(x));
+	}
+}
+
+static void light(int64_t from, int64_t until)
+{
+	for (; from < until; from += PERIOD_NS) {
+		work(opt.steps);
+		sleep_until(from + PERIOD_NS);
+	}
+}
+
+struct rise {
+	double first, kept;	/* ms */
+};
+
+static struct rise rise(void)
+{
+	int64_t begin = now_ns(), now = begin, since = 0;
+	struct rise up = { NAN, NAN };
+
+	while (since || now < begin + opt.give_up_ns) {
+		if (asked() < opt.ratio)
+			since = 0;
+		else if (!since)
+			since = now;
+		if (since && isnan(up.first))
+			up.first = (double)(since - begin) / MSEC;
+		if (since && now - since >= opt.keep_ns && now - begin >= opt.busy_ns)
+			break;
+		work(100);
+		now = now_ns();
+	}
+	if (since)
+		up.kept = (double)(since - begin) / MSEC;
+	return up;
+}
+
+/* CPUs of the policy that do not ask for the ratio */
+static int differing(void)
+{
+	int64_t end = now_ns() + SHARED_NS;
+	char path[80];
+	int cpu, n;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/affected_cpus",
+		 opt.cpu);
+	do {
+		FILE *cpus = fopen(path, "r");
+
+		if (!cpus)
+			fail(path);
+		for (n = 0; fscanf(cpus, "%d", &cpu) == 1;)
+			n += asked_by(cpu) < opt.ratio;
+		fclose(cpus);
+	} while (n && now_ns() < end);
+	return n;
+}
+
+/* ms of light work until less is asked for; looked at before and after each work */
+static double fall(void)
+{
+	int64_t begin = now_ns(), now = begin, next = begin;
+
+	while (now < begin + MAX_GIVE_UP * opt.give_up_ns) {
+		if (asked() < opt.ratio)
+			return (double)(now - begin) / MSEC;
+		work(opt.steps);
+		now = now_ns();
+		if (asked() < opt.ratio)
+			return (double)(now - begin) / MSEC;
+		next += PERIOD_NS;
+		sleep_until(next);
+		now = now_ns();
+	}
+	return NAN;
+}
+
+static int busy(void)
+{
+	struct rise up = rise();
+	int others = opt.shared && !isnan(up.kept) ? differing() : 0;
+	double down = opt.fall && !isnan(up.kept) ? fall() : 0;
+
+	if (others)
+		printf("%d CPUs of the policy ask for less\n", others);
+	printf("%.3f %.3f %.3f\n", up.first, up.kept, down);
+	fflush(stdout);
+	return others || isnan(up.kept) || isnan(down);
+}
+
+static int forked(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child < 0)
+		fail("fork");
+	if (!child)
+		_exit(busy());
+	if (waitpid(child, &status, 0) != child)
+		fail("waitpid");
+	return WEXITSTATUS(status);
+}
+
+/* The phase against tick and period differs from round to round. */
+static int one_round(int n)
+{
+	int64_t now = now_ns();
+
+	if (!strcmp(opt.mode, "new")) {
+		sleep_until(now + opt.pause_ns + n * 1300000 % (17 * MSEC));
+		return forked();
+	}
+	if (!strcmp(opt.mode, "return"))
+		sleep_until(now + NSEC + n * 1300000 % (17 * MSEC));
+	else
+		light(now, now + NSEC + n * 13700000ll % (170 * MSEC));
+	return busy();
+}
+
+static void prepare(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(opt.cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("affinity");
+	open_msr(opt.cpu);
+}
+
+static void usage(void)
+{
+	fprintf(stderr,
+		"usage: vs-rise -r RATIO [-c CPU] [-m new|return|step] [-n ROUNDS] [-f] [-s]\n"
+		"               [-t GIVE_UP_MS] [-k KEEP_MS] [-b BUSY_MS] [-p PAUSE_MS]\n"
+		"               [-w STEPS_OF_LIGHT_WORK]\n");
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	int status = 0, c;
+
+	while ((c = getopt(argc, argv, "r:c:m:n:fst:k:b:p:w:")) != -1) {
+		switch (c) {
+		case 'r': opt.ratio = atoi(optarg); break;
+		case 'c': opt.cpu = atoi(optarg); break;
+		case 'm': opt.mode = optarg; break;
+		case 'n': opt.rounds = atoi(optarg); break;
+		case 'b': opt.busy_ns = atoll(optarg) * MSEC; break;
+		case 'f': opt.fall = 1; break;
+		case 's': opt.shared = 1; break;
+		case 'p': opt.pause_ns = atoll(optarg) * MSEC; break;
+		case 't': opt.give_up_ns = atoll(optarg) * MSEC; break;
+		case 'k': opt.keep_ns = atoll(optarg) * MSEC; break;
+		case 'w': opt.steps = atol(optarg); break;
+		default: usage();
+		}
+	}
+	if (opt.ratio <= 0 || opt.cpu < 0 || opt.cpu >= MAX_CPUS || optind != argc ||
+	    (strcmp(opt.mode, "new") && strcmp(opt.mode, "return") && strcmp(opt.mode, "step")))
+		usage();
+	prepare();
+	for (int n = 0; n < opt.rounds; n++)
+		status |= one_round(n);
+	return status;
+}
