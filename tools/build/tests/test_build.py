@@ -64,14 +64,16 @@ def test_make_variables_do_not_reach_other_programs(monkeypatch):
 
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"build", "qemu", "guest", "test"}
+    assert set(groups) == {"build", "qemu", "guest", "test", "idle-loads"}
     assert all(groups.values())
 
 
-def test_packages_of_the_guest_are_listed():
-    recipe = (paths.SILICON / "guest/recipe.txt").read_text()
-    needed = set(re.findall(r"^package\s+(\S+)", recipe, re.M))
-    assert needed <= set(packages.load()["guest"])
+@pytest.mark.parametrize("group, recipe", [("guest", "guest/recipe.txt"),
+                                           ("idle-loads", "experiments/idle/recipe.txt")])
+def test_packages_of_the_guest_are_listed(group, recipe):
+    lines = (paths.SILICON / recipe).read_text()
+    needed = set(re.findall(r"^package\s+(\S+)", lines, re.M))
+    assert needed and needed <= set(packages.load()[group])
 
 
 def test_packages_error_names_the_line(tmp_path):

@@ -112,25 +112,30 @@ def _skeleton(archive: Archive) -> None:
     archive.file("etc/group", b"root:x:0:\n")
 
 
-def assemble(build: Path, recipe: Path = RECIPE,
-             selftests: Path | None = None) -> bytes:
-    """The base archive.  `build` keeps compiled helpers."""
+def _add_item(archive: Archive, item: Item, directory: Path, build: Path) -> None:
+    """`directory`: what own sources are relative to."""
+    source = Path(item.source)
+    if item.kind == "own":
+        archive.copy(directory / source, item.target)
+    elif item.kind == "compile":
+        archive.copy(_compile(directory / source, build), item.target)
+    elif source.exists():
+        _add_program(archive, source, item.target)
+    else:
+        raise MissingError(f"{source} is not installed (package {item.package})")
+
+
+def assemble(build: Path, recipe: Path = RECIPE, selftests: Path | None = None,
+             more: Path | None = None) -> bytes:
+    """The base archive.  `build` keeps compiled helpers, `more` is a second recipe."""
     archive = Archive()
     _skeleton(archive)
     busybox: Path | None = None
-    for item in read_recipe(recipe):
-        if item.kind == "own":
-            archive.copy(recipe.parent / item.source, item.target)
-        elif item.kind == "compile":
-            archive.copy(_compile(recipe.parent / item.source, build), item.target)
-        else:
-            source = Path(item.source)
-            if not source.exists():
-                raise MissingError(f"{source} is not installed "
-                                   f"(package {item.package})")
-            _add_program(archive, source, item.target)
-            if source.name == "busybox":
-                busybox = source
+    for path in (recipe, more) if more else (recipe,):
+        for item in read_recipe(path):
+            _add_item(archive, item, path.parent, build)
+            if Path(item.source).name == "busybox":
+                busybox = Path(item.source)
     if selftests:
         add_selftests(archive, selftests)
     if busybox:
@@ -150,9 +155,9 @@ def add_selftests(archive: Archive, directory: Path,
                 archive.copy(path, name)
 
 
-def ensure(build: Path, selftests: Path | None = None) -> Path:
+def ensure(build: Path, selftests: Path | None = None, more: Path | None = None) -> Path:
     """Writes build/initramfs.cpio unless it already has these bytes."""
-    data = assemble(build / "guest", selftests=selftests)
+    data = assemble(build / "guest", selftests=selftests, more=more)
     target = build / "initramfs.cpio"
     digest = hashlib.sha256(data).digest()
     if (not target.exists()
