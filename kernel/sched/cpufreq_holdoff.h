@@ -13,6 +13,10 @@
  * in between that a request could gain by being smaller. Rises and falls have a
  * curve each.
  *
+ * A request that nobody is kept waiting by has to settle: its wait begins when
+ * requests began to differ from what is set, so that one change does for all that
+ * come in the meantime, and for none if they go back.
+ *
  * A request that needs no change at all is by far the commonest. Levels are
  * monotone in the utilisation, so two utilisations with the same level have all
  * between them at that level too. The range known to need no change is learned
@@ -55,20 +59,24 @@ struct holdoff_curve {
 /**
  * struct holdoff - the limiter of one performance domain
  * @last: time of the last change
+ * @since: time from which on each request needed a change, if @differs
  * @window: wait of a request with an error of 0, in ns
  * @lo: lowest utilisation known to need the present level
  * @hi: highest such; below @lo if none is known
  * @set: utilisation that the present level was chosen for
  * @asked: highest utilisation that was held since the last change; 0 for none
+ * @differs: the last request that was judged needs a change that was not made
  * @curve: by direction
  */
 struct holdoff {
 	u64			last;
+	u64			since;
 	u64			window;
 	u32			lo;
 	u32			hi;
 	u32			set;
 	u32			asked;
+	u32			differs;
 	struct holdoff_curve	curve[2];
 };
 
@@ -126,6 +134,7 @@ static inline void holdoff_start(struct holdoff *h)
 	h->last = 0;
 	h->set = 0;
 	h->asked = 0;
+	h->differs = 0;
 	holdoff_forget(h);
 }
 
@@ -133,15 +142,16 @@ static inline void holdoff_start(struct holdoff *h)
  * holdoff_over - is a wait over?
  * @h: the limiter
  * @time: now
- * @wait: ns since the last change
+ * @from: when the wait began
+ * @wait: ns
  *
- * A clock that is a little behind the one of the last change is of another CPU,
+ * A clock that is a little behind the one of the beginning is of another CPU,
  * and the wait goes on; one that is behind by more than the window was set back,
  * and waiting for it to catch up could take for ever.
  */
-static inline bool holdoff_over(const struct holdoff *h, u64 time, u64 wait)
+static inline bool holdoff_over(const struct holdoff *h, u64 time, u64 from, u64 wait)
 {
-	s64 age = time - h->last;
+	s64 age = time - from;
 
 	return age >= (s64)wait || age < -(s64)h->window;
 }
@@ -151,21 +161,50 @@ static inline u32 holdoff_error(const struct holdoff *h, u32 util)
 	return util > h->set ? util - h->set : h->set - util;
 }
 
+/** holdoff_urgent - is a request so far from what is set that it does not wait? */
+static inline bool holdoff_urgent(const struct holdoff *h, u32 util)
+{
+	return holdoff_error(h, util) >= h->curve[util > h->set].urgent;
+}
+
 /**
  * holdoff_may_act - may a request that needs a change be acted on?
  * @h: the limiter
  * @time: now
+ * @from: when its wait began: @h->last, or holdoff_since() if it has to settle
  * @util: utilisation needed
  */
-static inline bool holdoff_may_act(const struct holdoff *h, u64 time, u32 util)
+static inline bool holdoff_may_act(const struct holdoff *h, u64 time, u64 from, u32 util)
 {
 	const struct holdoff_curve *curve = &h->curve[util > h->set];
 
 	/* No wait is longer than the window. */
-	if (holdoff_over(h, time, h->window))
+	if (holdoff_urgent(h, util) || holdoff_over(h, time, from, h->window))
 		return true;
 
-	return holdoff_over(h, time, holdoff_wait(curve, h->window, holdoff_error(h, util)));
+	return holdoff_over(h, time, from, holdoff_wait(curve, h->window, holdoff_error(h, util)));
+}
+
+/**
+ * holdoff_since - a request needs a change: how long have requests done so?
+ * @h: the limiter
+ * @time: now
+ *
+ * Return: since when; @time if it is the first.
+ */
+static inline u64 holdoff_since(struct holdoff *h, u64 time)
+{
+	if (!h->differs) {
+		h->differs = 1;
+		h->since = time;
+	}
+	return h->since;
+}
+
+/** holdoff_agrees - what is needed now is what is set */
+static inline void holdoff_agrees(struct holdoff *h)
+{
+	h->differs = 0;
 }
 
 /** holdoff_same - is a utilisation known to need no change? */
@@ -179,12 +218,22 @@ static inline bool holdoff_same(const struct holdoff *h, u32 util)
  * @h: the limiter
  * @time: now
  * @util: utilisation needed
+ * @settle: it has to settle
  */
-static inline enum holdoff_verdict holdoff_judge(const struct holdoff *h, u64 time, u32 util)
+static inline enum holdoff_verdict holdoff_judge(struct holdoff *h, u64 time, u32 util,
+						 bool settle)
 {
-	if (holdoff_same(h, util))
+	u64 since;
+
+	if (holdoff_same(h, util)) {
+		holdoff_agrees(h);
 		return HOLDOFF_SAME;
-	return holdoff_may_act(h, time, util) ? HOLDOFF_ACT : HOLDOFF_HELD;
+	}
+
+	since = holdoff_since(h, time);
+	if (holdoff_may_act(h, time, settle ? since : h->last, util))
+		return HOLDOFF_ACT;
+	return HOLDOFF_HELD;
 }
 
 /**
@@ -219,6 +268,22 @@ static inline u32 holdoff_claim(struct holdoff *h, u32 util, bool gone)
 }
 
 /**
+ * holdoff_confirm - limits have changed, and the level is right nevertheless
+ * @h: the limiter
+ * @util: utilisation needed
+ *
+ * What the level was chosen for before may need another one within the new limits.
+ */
+static inline void holdoff_confirm(struct holdoff *h, u32 util)
+{
+	h->set = util;
+	h->lo = util;
+	h->hi = util;
+	h->asked = 0;
+	holdoff_agrees(h);
+}
+
+/**
  * holdoff_sent - the level was changed
  * @h: the limiter
  * @time: now
@@ -227,10 +292,7 @@ static inline u32 holdoff_claim(struct holdoff *h, u32 util, bool gone)
 static inline void holdoff_sent(struct holdoff *h, u64 time, u32 util)
 {
 	h->last = time;
-	h->set = util;
-	h->lo = util;
-	h->hi = util;
-	h->asked = 0;
+	holdoff_confirm(h, util);
 }
 
 /**
@@ -244,6 +306,7 @@ static inline void holdoff_learn(struct holdoff *h, u32 util)
 		h->lo = h->hi = util;
 	h->lo = min(h->lo, util);
 	h->hi = max(h->hi, util);
+	holdoff_agrees(h);
 	if (h->asked <= util)
 		h->asked = 0;
 }

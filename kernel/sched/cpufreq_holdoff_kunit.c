@@ -81,7 +81,7 @@ static void test_may_act(struct kunit *test)
 		{ "large fall, in time", 5000, 6000, 900, 0, true },
 		{ "no error, in time", 5000, 6000, 500, 500, true },
 		{ "another CPU's clock is behind", 5000, 4001, 500, 501, false },
-		{ "the same, urgent", 5000, 4900, 500, 900, false },
+		{ "the same, urgent", 5000, 4900, 500, 900, true },
 		{ "the clock was set back", 5000, 3999, 500, 501, true },
 		{ "the clock was set back by hours", 1ULL << 62, 7, 500, 501, true },
 		{ "before the wrap", U64_MAX - 10, 900, 500, 501, false },
@@ -89,6 +89,7 @@ static void test_may_act(struct kunit *test)
 		{ "wrap at the boundary", U64_MAX - 988, 0, 500, 501, false },
 		{ "wrap at the boundary", U64_MAX - 989, 0, 500, 501, true },
 		{ "wrap, another CPU behind", 5, U64_MAX - 5, 500, 501, false },
+		{ "the same, urgent", 5, U64_MAX - 5, 500, 600, true },
 	};
 	struct holdoff h = { };
 	int i;
@@ -97,7 +98,8 @@ static void test_may_act(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		holdoff_start(&h);
 		holdoff_sent(&h, cases[i].last, cases[i].set);
-		KUNIT_EXPECT_EQ_MSG(test, holdoff_may_act(&h, cases[i].time, cases[i].util),
+		KUNIT_EXPECT_EQ_MSG(test, holdoff_may_act(&h, cases[i].time, h.last,
+							  cases[i].util),
 				    cases[i].act, "%s", cases[i].name);
 	}
 }
@@ -126,6 +128,60 @@ static void test_range(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, holdoff_same(&h, 491));
 }
 
+/* What has to settle waits from the first request that differs, whatever comes next. */
+static void test_settle(struct kunit *test)
+{
+	static const struct {
+		const char *name;
+		u64 time;
+		u32 util;
+		bool settle;
+		enum holdoff_verdict verdict;
+	} cases[] = {
+		{ "first", 9000, 450, true, HOLDOFF_HELD },
+		{ "a ns early", 9999, 450, true, HOLDOFF_HELD },
+		{ "settled", 10000, 450, true, HOLDOFF_ACT },
+		{ "another one, settled too", 10000, 430, true, HOLDOFF_ACT },
+		{ "back", 10000, 500, true, HOLDOFF_SAME },
+		{ "first again", 10000, 450, true, HOLDOFF_HELD },
+		{ "has no need to", 10001, 450, false, HOLDOFF_ACT },
+		{ "urgent", 10001, 600, true, HOLDOFF_ACT },
+		{ "half of urgent, a ns early", 10499, 550, true, HOLDOFF_HELD },
+		{ "half of urgent, settled", 10500, 550, true, HOLDOFF_ACT },
+	};
+	struct holdoff h = { };
+	int i;
+
+	holdoff_set(&h, 1000, 100, 0);
+	holdoff_start(&h);
+	holdoff_sent(&h, 5000, 500);
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ_MSG(test, holdoff_judge(&h, cases[i].time, cases[i].util,
+							cases[i].settle),
+				    cases[i].verdict, "%s", cases[i].name);
+	holdoff_sent(&h, 10500, 550);
+	KUNIT_EXPECT_EQ_MSG(test, holdoff_judge(&h, 20000, 540, true), HOLDOFF_HELD,
+			    "a change begins anew");
+}
+
+/* Within other limits the same level is another utilisation's; it is no change. */
+static void test_confirm(struct kunit *test)
+{
+	struct holdoff h = { };
+
+	holdoff_set(&h, 1000, 100, 0);
+	holdoff_start(&h);
+	holdoff_sent(&h, 5000, 900);
+	holdoff_forget(&h);
+	holdoff_confirm(&h, 600);
+	KUNIT_EXPECT_TRUE(test, holdoff_same(&h, 600));
+	KUNIT_EXPECT_FALSE(test, holdoff_same(&h, 900));
+	KUNIT_EXPECT_EQ_MSG(test, holdoff_judge(&h, 5001, 700, false), HOLDOFF_ACT,
+			    "700 is a rise, and an urgent one");
+	KUNIT_EXPECT_EQ_MSG(test, holdoff_judge(&h, 5989, 601, false), HOLDOFF_HELD,
+			    "the window goes on");
+}
+
 static void test_held_request(struct kunit *test)
 {
 	struct holdoff h = { };
@@ -133,7 +189,7 @@ static void test_held_request(struct kunit *test)
 	holdoff_set(&h, 1000, 100, 0);
 	holdoff_start(&h);
 	holdoff_sent(&h, 0, 500);
-	KUNIT_EXPECT_EQ(test, holdoff_judge(&h, 100, 540), HOLDOFF_HELD);
+	KUNIT_EXPECT_EQ(test, holdoff_judge(&h, 100, 540, false), HOLDOFF_HELD);
 	KUNIT_EXPECT_TRUE(test, holdoff_hold(&h, 540));
 	KUNIT_EXPECT_FALSE_MSG(test, holdoff_hold(&h, 530), "530 is not the highest");
 	KUNIT_EXPECT_EQ(test, holdoff_claim(&h, 510, false), 540);
@@ -206,7 +262,7 @@ static void test_cost(struct kunit *test)
  * does, and a driver with equally wide levels.
  */
 
-static unsigned int streams = 100000;
+static unsigned int streams = 1000000;
 module_param(streams, uint, 0444);
 MODULE_PARM_DESC(streams, "Number of random streams");
 
@@ -272,12 +328,12 @@ static bool stream_urgent(struct stream *s, u32 util)
 	return urgent && holdoff_error(&s->h, util) >= urgent;
 }
 
-static bool stream_call(struct stream *s, bool gone)
+static bool stream_call(struct stream *s, bool gone, bool settle)
 {
 	u32 util = holdoff_claim(&s->h, s->util, gone);
 	bool urgent = stream_urgent(s, util), changed = false;
 
-	switch (holdoff_judge(&s->h, s->time, util)) {
+	switch (holdoff_judge(&s->h, s->time, util, settle)) {
 	case HOLDOFF_SAME:
 		if (util / s->width != s->level)
 			s->broken = "a request that needs another level was taken for the same";
@@ -320,11 +376,11 @@ static void stream_run(struct stream *s)
 	stream_start(s);
 	for (i = 0; i < CALLS - CONSTANT; i++) {
 		stream_next(s);
-		stream_call(s, !below(s, 8));
+		stream_call(s, !below(s, 8), below(s, 2));
 	}
 	for (i = 0; i < CONSTANT; i++) {
 		s->time += TICK;
-		late_changes += stream_call(s, true);
+		late_changes += stream_call(s, true, below(s, 2));
 	}
 
 	if (late_changes > 1)
@@ -366,6 +422,8 @@ static struct kunit_case holdoff_cases[] = {
 	KUNIT_CASE(test_wait_is_linear),
 	KUNIT_CASE(test_may_act),
 	KUNIT_CASE(test_range),
+	KUNIT_CASE(test_settle),
+	KUNIT_CASE(test_confirm),
 	KUNIT_CASE(test_held_request),
 	KUNIT_CASE(test_cost_window),
 	KUNIT_CASE(test_cost),

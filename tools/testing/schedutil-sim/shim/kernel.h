@@ -34,6 +34,7 @@ typedef uint8_t u8;
 #define SCHED_CAPACITY_SCALE	1024L
 #define SCHED_CPUFREQ_IOWAIT	1U
 #define SCHED_CPUFREQ_TICK	2U
+#define SCHED_CPUFREQ_TICK_SOON	4U
 #define GFP_KERNEL		0
 #define THIS_MODULE		NULL
 #define __init
@@ -121,7 +122,8 @@ typedef u32 cpumask_t;
 #define per_cpu(n, c)		((n)[c])
 
 struct sched_avg { unsigned long util_avg, runnable_avg, util_est; };
-struct task_struct { struct { struct sched_avg avg; } se; };
+struct task_struct { struct { struct sched_avg avg; } se; unsigned long nvcsw, nivcsw; unsigned int __state; };
+#define TASK_RUNNING		0
 struct cfs_rq { struct sched_avg avg; };
 struct rt_rq { unsigned int rt_nr_running; };
 struct dl_rq { u64 running_bw; };
@@ -153,6 +155,7 @@ extern unsigned long shim_freq_scale[MAX_CPUS];
 #define scx_cpuperf_target(c)	((void)(c), 0)
 #define uclamp_is_used()	0
 #define uclamp_rq_is_capped(rq)	((void)(rq), false)
+#define uclamp_rq_get(rq, id)	((void)(rq), SCHED_CAPACITY_SCALE)
 #define arch_scale_freq_ref(c)	((void)(c), 0)
 #define arch_scale_freq_invariant()	1
 #define arch_scale_cpu_capacity(c)	((void)(c), SCHED_CAPACITY_SCALE)
@@ -238,6 +241,7 @@ struct governor_attr {
 	ssize_t (*store)(struct gov_attr_set *set, const char *buf, size_t count);
 };
 struct kobj_type { const void *default_groups, *sysfs_ops; void (*release)(struct kobject *); };
+#define __ATTR(n, mode, s, t)	{ { #n }, s, t }
 #define __ATTR_RW(n)		{ { #n }, n##_show, n##_store }
 #define __ATTR_RO(n)		{ { #n }, n##_show, NULL }
 #define ATTRIBUTE_GROUPS(n)	static struct attribute **n##_groups[] = { n##_attrs, NULL }

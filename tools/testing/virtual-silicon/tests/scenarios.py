@@ -672,9 +672,10 @@ SCENARIOS: dict[str, Scenario] = {
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 SCENARIOS["teo"] = Scenario("platinum-8180", "patched", "deterministic", 2, idle_governor,
-                            f"{PASSIVE} kunit.enable=1")
+                            f"{PASSIVE} kunit.enable=1 kunit.filter_glob=cpuidle*")
 SCENARIOS["schedutil"] = Scenario("sapphire-rapids", "patched", "deterministic", 4,
-                                  schedutil, "intel_pstate=passive")
+                                  schedutil, "intel_pstate=passive kunit.enable=1 "
+                                  "kunit.filter_glob=schedutil*")
 SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
 SCENARIOS["poll-state"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll)
 SCENARIOS["poll-loop"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from guests import Guests
@@ -52,6 +54,22 @@ def test_most_calls_return_early(guests: Guests) -> None:
     assert found["calls"] > 200
     assert found["computed"] <= found["calls"] / 10
     assert found["sent"] == found["at_once"] + found["at_end"] <= found["computed"]
+
+
+@pytest.mark.parametrize("suite", ["schedutil_holdoff", "schedutil_saturation"])
+def test_kunit(guests: Guests, suite: str) -> None:
+    text = guests.get("schedutil").text("dmesg")
+    passed = re.search(rf"\] # {suite}: pass:(\d+) fail:0 skip:0 total:(\d+)$", text, re.M)
+    assert passed, text
+    assert passed[1] == passed[2] != "0"
+
+
+def test_random_streams(guests: Guests) -> None:
+    """Of a million none may break a rule; the changes are told beside the base's."""
+    text = guests.get("schedutil").text("dmesg")
+    found = re.search(r"(\d+) streams: (\d+) changes, (\d+) without a limit", text)
+    assert found and int(found[1]) >= 1000000
+    assert int(found[2]) < int(found[3])
 
 
 def test_kselftest(guests: Guests) -> None:
