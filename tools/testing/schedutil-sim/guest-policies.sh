@@ -10,7 +10,8 @@
 #   limit    the same while the limits change under it
 #   fall     when it does little again, less must be asked for
 #   fixed    under the governors performance and powersave: what they stand for
-#   window   (patched) no request may be held for longer than the window and a tick
+#   window   (patched) no CPU may run with less than it asks for, for longer than the
+#            window and a tick
 #   counts   (patched) calls = early + computed, verdicts <= calls, sent <= computed
 #
 # SEED, LENGTH (s) and HZ come from the environment. Each thing that was lost makes a
@@ -150,6 +151,16 @@ tunable()
 	fi
 }
 
+# No request is urgent, and each has to wait for long.
+patient()
+{
+	[ -e $TUNABLES/urgent_up ] || return
+	pick 4000 8000 12000 20000
+	echo 0 >$TUNABLES/urgent_up
+	echo "$w" >$TUNABLES/rate_limit_us
+	tunables=$((tunables + 2))
+}
+
 # A task that runs and is moved from CPU to CPU
 wander()
 {
@@ -191,40 +202,54 @@ bound()
 	[ -d $TUNABLES ] && window=$(cat $TUNABLES/rate_limit_us)
 	[ -e $TUNABLES/saturation_us ] && saturation=$(cat $TUNABLES/saturation_us)
 	[ -n "$1" ] && saturation=$((8 * saturation))
-	ms=$((200 + 2 * window / 1000))
+	ms=$((200 + 3 * window / 1000))
 	if [ $saturation -gt 0 ]; then
-		early=$(((saturation + 2 * window) / 1000 + 6 * TICK_MS))
+		early=$(((saturation + 3 * window) / 1000 + 6 * TICK_MS))
 		[ $early -lt $ms ] && ms=$early
 	fi
 }
 
-# No request is held for longer than the window and a tick: events of the policy while
-# the probe ran
+# While a CPU runs, the policy has less than it needs for no longer than the window and
+# a tick: events of the probe. A CPU without an event for two ticks has been idle.
 window()
 {
 	[ -d $EVENT ] || return
 	longest=$(cat $TUNABLES/rate_limit_us)
 	[ "$longest" -lt "$window" ] && longest=$window
-	found=$(awk -v limit=$((longest + 1000 * TICK_MS + 100)) '
+	found=$(awk -v limit=$((longest + 1000 * TICK_MS + 200)) -v idle=$((2000 * TICK_MS)) \
+		-v top="$TOP" -v least="$(cat $POLICY/scaling_min_freq)" \
+		-v most="$(cat $POLICY/scaling_max_freq)" '
+		function khz(util,	n)
+		{
+			n = int((util * top / 1024 + 99999) / 100000) * 100000
+			return n < least ? least : n > most ? most : n
+		}
 		/schedutil_request:/ {
-			n++
+			events++
 			for (i = 1; $i != "schedutil_request:"; i++)
 				;
 			now = $(i - 1) * 1e6
-			if ($NF != "verdict=held")
-				since = 0
-			else if (!since)
-				since = now
-			else if (now - since > limit && now - since > worst)
-				worst = now - since
+			split($(i + 1), cpu, "=")
+			split($(i + 2), set, "=")
+			split($(i + 3), wanted, "=")
+			c = cpu[2]
+			if (/verdict=at_/ || khz(wanted[2]) <= khz(set[2]))
+				delete since[c]
+			else if (!(c in since) || now - seen[c] > idle)
+				since[c] = now
+			else if (now - since[c] > limit && now - since[c] > worst)
+				worst = now - since[c]
+			seen[c] = now
 		}
-		END { print n + 0, worst + 0 }' $TRACING/trace)
+		END { print events + 0, worst + 0 }' $TRACING/trace)
 	events=$((events + ${found% *}))
-	[ "${found#* }" = 0 ] || lost "a request was held for ${found#* } us"
+	[ "${found#* }" = 0 ] || lost "cpu $cpu: ${found#* } us with less than it needs"
 }
 
 probe_rise()
 {
+	random 3
+	[ "$r" = 0 ] || no_limits
 	pick $(cat $POLICY/affected_cpus)
 	cpu=$w ratio=$(($(cat $POLICY/scaling_max_freq) / 100000))
 	bound "$loaded"
@@ -305,7 +330,7 @@ one_round()
 	rounds=$((rounds + 1)) loaded=
 	random 4
 	for i in $(seq $((r + 1))); do
-		pick hotplug hotplug governor limit tunable tunable load
+		pick hotplug hotplug governor limit tunable tunable patient load
 		$w
 	done
 	random 50

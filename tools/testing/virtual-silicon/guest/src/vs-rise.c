@@ -11,7 +11,7 @@
  *	step	it did a little work in each 10 ms, for a second and a bit
  *
  * With -f it then works a little in each 10 ms, until less is asked for.  With -s all
- * CPUs of the policy have to ask for it too by then.
+ * CPUs of the policy have to ask for what this one asks for.
  *
  * Output, a line per round: ms until RATIO was asked for, ms until it was asked for and
  * kept, and ms of little work until less was asked for; nan for what did not happen in
@@ -140,7 +140,18 @@ static struct rise rise(void)
 	return up;
 }
 
-/* CPUs of the policy that do not ask for the ratio */
+/* Does a CPU ask for something else, as long as this one does not change its mind? */
+static int differs(int cpu)
+{
+	int before = asked(), other = asked_by(cpu);
+
+	return other != before && asked() == before;
+}
+
+/*
+ * CPUs of the policy that ask for something else. Reading another CPU's register is
+ * to sleep for a moment, after which this CPU may be given less.
+ */
 static int differing(void)
 {
 	int64_t end = now_ns() + SHARED_NS;
@@ -155,7 +166,7 @@ static int differing(void)
 		if (!cpus)
 			fail(path);
 		for (n = 0; fscanf(cpus, "%d", &cpu) == 1;)
-			n += asked_by(cpu) < opt.ratio;
+			n += differs(cpu);
 		fclose(cpus);
 	} while (n && now_ns() < end);
 	return n;
@@ -187,7 +198,7 @@ static int busy(void)
 	double down = opt.fall && !isnan(up.kept) ? fall() : 0;
 
 	if (others)
-		printf("%d CPUs of the policy ask for less\n", others);
+		printf("%d CPUs of the policy ask for something else\n", others);
 	printf("%.3f %.3f %.3f\n", up.first, up.kept, down);
 	fflush(stdout);
 	return others || isnan(up.kept) || isnan(down);
