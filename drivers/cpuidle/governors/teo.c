@@ -17,26 +17,32 @@
  * the next one, by something else otherwise, by the scheduler tick or a time
  * limit, and whether the tick has been stopped since.
  *
- * For each situation and each idle state there is a *score*, the decaying mean
- * of what entering the state would have gained. The target residency T of a
- * state is where the driver sees the break-even with the next shallower one,
+ * For each situation the governor keeps the share of idle times that the timer
+ * ended, and for each idle state a *score*, the decaying mean of what entering the
+ * state would have gained in those that it did not end. The target residency T of
+ * a state is where the driver sees the break-even with the next shallower one,
  * and the energies of both grow with the idle time d, so the gain is taken to
  * be (d - T) / T. It is negative where d was too short for the state, and cut
- * off at 1.25. Taking the mean of the gain, and not the likeliest class of d,
+ * off at 1. Taking the mean of the gain, and not the likeliest class of d,
  * lets an idle time count by how much is at stake. Where T is below 50 us that
  * is little. There the gain is three times as steep, so that it is cut off
  * sooner, and it counts more how often the state is right. A situation that is
- * new starts with the scores of the one before it.
+ * new starts with what is known of the one before it.
  *
  * The governor enters the deepest state that satisfies three conditions: its
  * target residency fits into the sleep length, its exit latency into the latency
- * limit, and its score is at least 0.15. The last is above 0 because a state
- * that is too deep costs latency besides energy.
+ * limit, and it is worth it. That is so if its score is at least 0.15 (not 0,
+ * because a state that is too deep costs latency besides energy). A score below is
+ * made up for by the timer, if that ends enough of the idle times: each counts as
+ * a gain of 1, since the sleep length is known to be long enough.
  *
  * *The tick* is stopped only together with the deepest state that the next timer
  * allows, so that nothing can keep a CPU in a shallow state for long: either
- * the tick ends that, or a timer does before the tick would. A score like those
- * of the states, with the tick period for T, tells whether it is worth while.
+ * the tick ends that, or a timer does before the tick would. With a deep state
+ * it is stopped whenever the next timer comes later: all it could do is to end
+ * the state early, for it to be entered once more. With a shallow one that is no
+ * loss, and a score like those of the states, with the tick period for T, tells
+ * whether the tick would be hit often enough to be worth stopping.
  * If the tick (or the time limit of a polling state) wakes the CPU, that is no
  * wake-up to learn from. The idle time goes on, the governor is asked again, and
  * it counts in full once something else ends it. After three such wake-ups
@@ -73,7 +79,9 @@ enum teo_end {
 
 /* Sleep length classes, and one for "not asked". */
 #define TEO_SLEEP_CLASSES	(TEO_CLASSES + 1)
-#define TEO_ROWS		(TEO_SLEEP_CLASSES * TEO_CLASSES * TEO_END_NR * 2)
+#define TEO_ROWS_PER_SLEEP	(TEO_CLASSES * TEO_END_NR * 2)
+#define TEO_ROWS		(TEO_SLEEP_CLASSES * TEO_ROWS_PER_SLEEP)
+#define TEO_ROWS_ASKED		(TEO_CLASSES * TEO_ROWS_PER_SLEEP)
 
 /* Decisions that one idle time may consist of; more are not remembered. */
 #define TEO_PENDING		4
@@ -197,32 +205,40 @@ static void teo_note_decision(struct teo_cpu *cpu, u64 now, unsigned int row,
 }
 
 static __always_inline void teo_learn_one(struct teo_cpu *cpu,
-					  const struct teo_pending *p, u64 end)
+					  const struct teo_pending *p, u64 end,
+					  bool timer)
 {
-	teo_learn(&cpu->row[p->row], &cpu->table, end - p->start, p->bin);
+	teo_learn(&cpu->row[p->row], &cpu->table, end - p->start, p->bin, timer);
 }
 
-/* The idle time is over: all decisions taken in it learn how long it was. */
+/*
+ * The idle time is over: all decisions taken in it learn how long it was. Those
+ * that did not ask for a timer do not learn that it was one.
+ */
 static noinline void teo_learn_all(struct teo_cpu *cpu, u64 end)
 {
-	while (cpu->nr_pending)
-		teo_learn_one(cpu, &cpu->pending[--cpu->nr_pending], end);
+	while (cpu->nr_pending) {
+		const struct teo_pending *p = &cpu->pending[--cpu->nr_pending];
+
+		teo_learn_one(cpu, p, end, cpu->end == TEO_END_TIMER &&
+					   p->row < TEO_ROWS_ASKED);
+	}
 }
 
 /* It is rarely more than one. */
-static void teo_learn_pending(struct teo_cpu *cpu, u64 end)
+static void teo_learn_pending(struct teo_cpu *cpu, u64 end, bool timer)
 {
 	if (unlikely(cpu->nr_pending != 1)) {
 		teo_learn_all(cpu, end);
 		return;
 	}
 	cpu->nr_pending = 0;
-	teo_learn_one(cpu, &cpu->pending[0], end);
+	teo_learn_one(cpu, &cpu->pending[0], end, timer);
 }
 
-static void teo_count_short(struct teo_cpu *cpu, s64 idle)
+static void teo_count_short(struct teo_cpu *cpu, s64 idle, bool timer)
 {
-	if (idle >= cpu->short_ns || cpu->end == TEO_END_TIMER)
+	if (idle >= cpu->short_ns || timer)
 		cpu->short_run = 0;
 	else if (cpu->short_run < TEO_SHORT_RUN)
 		cpu->short_run++;
@@ -236,42 +252,60 @@ static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
 						cpu->measured - due, worst);
 }
 
+/* A safety net may have made a task run: then the idle time did end there. */
+static void teo_check_over(struct teo_cpu *cpu, u64 now)
+{
+	u64 end = cpu->pending[cpu->nr_pending - 1].start + cpu->measured;
+
+	if ((s64)(now - end) > TEO_SAME_IDLE_NS)
+		teo_learn_all(cpu, end);
+}
+
 /* Take account of what came of the last decision. */
-static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int state)
+static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int state,
+		       u64 now)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
 	u64 last = cpu->pending[cpu->nr_pending - 1].start;
+	enum teo_end end = cpu->end;
 	s64 idle;
 
 	idle = teo_idle_time(cpu->measured, cpu->latency[state], cpu->sleep);
 
-	if (cpu->end == TEO_END_SAFETY_NET) {
+	if (end == TEO_END_SAFETY_NET) {
 		if (cpu->delta < cpu->measured)
 			teo_observe_latency(cpu, state, cpu->delta, worst);
 		cpu->short_run = 0;
+		teo_check_over(cpu, now);
 	} else {
-		if (cpu->end == TEO_END_TIMER) {
+		bool timer = end == TEO_END_TIMER;
+
+		if (timer) {
 			teo_observe_latency(cpu, state, cpu->sleep, worst);
 			idle = cpu->sleep;
 		}
-		teo_count_short(cpu, idle);
-		teo_learn_pending(cpu, last + idle);
+		teo_count_short(cpu, idle, timer);
+		teo_learn_pending(cpu, last + idle, timer);
 		idle += last - cpu->pending[0].start;
 	}
 	cpu->last_class = cpu->table.class[teo_bin(&cpu->table, idle)];
 }
 
-/* A safety net may have made a task run: then the idle time did end there. */
-static void teo_check_over(struct teo_cpu *cpu, u64 now)
+/*
+ * A task came before the state was entered, or the driver refused: there was as
+ * good as no idle time. Were that not learned, a CPU that is always called while
+ * it stops the tick would stop it for ever.
+ */
+static noinline void teo_not_entered(struct teo_cpu *cpu)
 {
-	u64 end;
+	u64 first = cpu->pending[0].start;
+	u64 last = cpu->pending[cpu->nr_pending - 1].start;
 
-	if (!cpu->nr_pending)
-		return;
-
-	end = cpu->pending[cpu->nr_pending - 1].start + cpu->measured;
-	if ((s64)(now - end) > TEO_SAME_IDLE_NS)
-		teo_learn_pending(cpu, end);
+	cpu->end = TEO_END_OTHER;
+	cpu->safety_nets = 0;
+	teo_count_short(cpu, 0, false);
+	teo_learn_all(cpu, last);
+	cpu->last_class = cpu->table.class[teo_bin(&cpu->table, last - first)];
 }
 
 static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
@@ -279,11 +313,9 @@ static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 {
 	if (cpu->reflected) {
 		cpu->reflected = false;
-		teo_update(cpu, drv, dev->last_state_idx);
-		teo_check_over(cpu, now);
+		teo_update(cpu, drv, dev->last_state_idx, now);
 	} else if (cpu->nr_pending) {
-		/* Not carried out: a task came, or the driver refused. */
-		cpu->nr_pending--;
+		teo_not_entered(cpu);
 	}
 }
 

@@ -16,33 +16,42 @@
 #include <linux/types.h>
 
 /*
- * A gain or a score of 1: for a deep state, "idle for twice the target
- * residency". Gains end at 1.25: one long idle time among many short ones must
- * not outweigh them all.
+ * A gain, score or share of 1. The gain of a deep state is 1 if the CPU is idle
+ * for twice the target residency, and never more: one long idle time among many
+ * short ones must not outweigh them all.
  */
-#define TEO_ONE			8192
-#define TEO_GAIN_MAX		(TEO_ONE + TEO_ONE / 4)
+#define TEO_ONE_SHIFT		13
+#define TEO_ONE			(1 << TEO_ONE_SHIFT)
 
 /*
  * Target residencies below are those of shallow states. There is little to gain
  * or to lose in them, so it counts how often they are right, rather than by how
- * much: their gain is steeper and reaches TEO_GAIN_MAX sooner.
+ * much: their gain is steeper and reaches 1 sooner.
  */
 #define TEO_SHALLOW_NS		(50 * NSEC_PER_USEC)
 #define TEO_SHALLOW_SLOPE	3
+
+/*
+ * Where two CPUs converse, the idle time of each contains the exit latency of
+ * the other, so that a deeper state can seem right to both for no other reason
+ * than that both enter it. Target residencies below are short enough for that,
+ * and states gain from 1.5 times of it on.
+ */
+#define TEO_CONVERSE_NS		(10 * NSEC_PER_USEC)
 
 /* A state is worth entering from this score on: too deep costs wake-ups time. */
 #define TEO_ENTER		(TEO_ONE * 15 / 100)
 
 /*
- * The tick is stopped if the idle times come to 0.1 tick periods in the mean, so
- * that the tick would hit every tenth, and where a timer comes before the next
- * but one anyway, only if the state is known to pay off.
+ * With a shallow state, the tick is stopped if the idle times come to 0.1 tick
+ * periods in the mean, so that the tick would hit every tenth. For a deep one
+ * that the tick is too near for, while a timer comes within a tick period, the
+ * state has to be known to pay off.
  */
 #define TEO_STOP_TICK		(-TEO_ONE * 9 / 10)
 #define TEO_STOP_TICK_SHORT	(TEO_ONE * 6 / 10)
 
-/* A score is the mean over about 1 << TEO_MEMORY events, fewer at first. */
+/* Means are over about 1 << TEO_MEMORY events, fewer at first. */
 #define TEO_MEMORY		5
 
 /* The pseudo state after the deepest one whose residency is the tick period. */
@@ -56,11 +65,13 @@
 /**
  * struct teo_column - a target residency, prepared for teo_gain()
  * @residency: target residency of a state, or the tick period
- * @most: idle time from which on the gain does not grow
- * @reciprocal: slope * TEO_ONE << TEO_RECIPROCAL_SHIFT over @residency
+ * @even: idle time from which on there is a gain
+ * @most: idle time from which on it does not grow
+ * @reciprocal: slope * TEO_ONE << TEO_RECIPROCAL_SHIFT over @even
  */
 struct teo_column {
 	s64 residency;
+	s64 even;
 	s64 most;
 	u64 reciprocal;
 };
@@ -82,12 +93,15 @@ struct teo_table {
 
 /**
  * struct teo_row - what happened in one kind of situation
- * @score: decaying mean of the gains, per state and for the tick period
+ * @score: decaying mean of the gains, per state and for the tick period, of
+ *	idle times that ended before the next timer was due
+ * @timer: decaying share of those that it ended
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
  */
 struct teo_row {
 	s16 score[TEO_COLUMNS];
-	u16 events;
+	s16 timer;
+	u8 events;
 };
 
 /*
@@ -97,12 +111,16 @@ struct teo_row {
 static inline void teo_column_init(struct teo_column *col, s64 residency)
 {
 	u64 slope = residency < TEO_SHALLOW_NS ? TEO_SHALLOW_SLOPE : 1;
+	s64 even = residency;
+
+	if (residency < TEO_CONVERSE_NS)
+		even += residency / 2;
 
 	col->residency = residency;
-	col->most = residency +
-		    div64_u64(residency * TEO_GAIN_MAX, slope * TEO_ONE);
+	col->even = even;
+	col->most = even + div64_u64(even, slope);
 	col->reciprocal = div64_u64(slope * TEO_ONE << TEO_RECIPROCAL_SHIFT,
-				    max_t(s64, residency, 1));
+				    max_t(s64, even, 1));
 }
 
 /**
@@ -137,6 +155,7 @@ static inline void teo_row_init(struct teo_row *row)
 	unsigned int i;
 
 	row->events = 0;
+	row->timer = TEO_ONE;
 	for (i = 0; i < TEO_COLUMNS; i++)
 		row->score[i] = TEO_ONE;
 }
@@ -168,13 +187,23 @@ static inline int teo_bin(const struct teo_table *table, s64 idle)
  * idle time d, so what is gained (or, below T, lost) by entering the state is
  * proportional to d - T. In units of T:
  *
- *	gain = slope * (d - T) / T,	cut off at TEO_GAIN_MAX
+ *	gain = slope * (d - T) / T,	cut off at 1
+ *
+ * with 1.5 T for T where that is below TEO_CONVERSE_NS.
  */
 static inline int teo_gain(const struct teo_column *col, s64 idle)
 {
-	s64 over = min(idle, col->most) - col->residency;
+	s64 over = min(idle, col->most) - col->even;
 
 	return (over * (s64)col->reciprocal) >> TEO_RECIPROCAL_SHIFT;
+}
+
+/* Count an event: how much it weighs, as a shift. The first ones weigh more. */
+static inline int teo_count_event(u8 *events)
+{
+	if (*events >= (1 << TEO_MEMORY) - 2)
+		return TEO_MEMORY;
+	return ilog2(++*events + 1);
 }
 
 /**
@@ -183,22 +212,54 @@ static inline int teo_gain(const struct teo_column *col, s64 idle)
  * @table: the states
  * @idle: the idle time
  * @bin: bin of the sleep length; what is beyond could not be entered
+ * @timer: the timer ended it, of which the sleep length told
  *
- *	score' = score + (gain - score) / 2^shift
+ *	mean' = mean + (event - mean) / 2^shift
  *
- * The first events weigh more, so that a row soon says something.
+ * What the timer ended tells nothing of the other idle times, so the scores
+ * stay.
  */
 static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
-			     s64 idle, int bin)
+			     s64 idle, int bin, bool timer)
 {
-	int shift = TEO_MEMORY, i;
+	int shift = teo_count_event(&row->events), i;
 
-	if (row->events < (1 << TEO_MEMORY) - 2)
-		shift = ilog2(++row->events + 1);
+	if (timer) {
+		row->timer += (TEO_ONE - row->timer) >> shift;
+		return;
+	}
+	row->timer -= row->timer >> shift;
 
 	for (i = 1; i <= bin; i++)
 		row->score[i] += (teo_gain(&table->column[i], idle) -
 				  row->score[i]) >> shift;
+}
+
+/* The gain to expect of a column, where the sleep length is @sleep. */
+static inline int teo_expect(const struct teo_row *row,
+			     const struct teo_table *table, int i, s64 sleep)
+{
+	int early = row->score[i];
+	int more = teo_gain(&table->column[i], sleep) - early;
+
+	return early + (more * row->timer >> TEO_ONE_SHIFT);
+}
+
+/**
+ * teo_worth_it - is a state worth entering?
+ * @row: the situation
+ * @i: index of the state
+ * @enter: score from which on it is
+ *
+ * States that the next timer does not allow are not asked for. So if that ends
+ * the idle time, the state is right, whether by little or by much.
+ */
+static inline bool teo_worth_it(const struct teo_row *row, int i, int enter)
+{
+	int margin = row->score[i] - enter;
+
+	return margin >= 0 ||
+	       margin * (TEO_ONE - row->timer) + TEO_ONE * row->timer >= 0;
 }
 
 static inline bool teo_state_usable(const struct cpuidle_driver *drv,
@@ -234,7 +295,7 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
 			break;
 
 	*deepest = i;
-	for (state = i; i >= 0 && row->score[i] < enter; ) {
+	for (state = i; i >= 0 && !teo_worth_it(row, i, enter); ) {
 		if (--i >= 0 && teo_state_usable(drv, dev, latency_req, i))
 			state = i;
 	}
@@ -261,18 +322,25 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
  * @sleep: time to the next timer event but the tick
  * @delta: time to the next timer event, the tick included
  * @tick: tick period
+ *
+ * In a deep state the tick does nothing but end it early, to no purpose but to
+ * enter it once more.
  */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
 					  int state, s64 sleep, s64 delta,
 					  s64 tick)
 {
-	bool needed = table->column[state].residency > delta;
+	s64 residency = table->column[state].residency;
 
-	if (sleep < tick)
-		return needed && row->score[state] >= TEO_STOP_TICK_SHORT;
+	if (residency > delta)
+		return sleep >= tick || teo_expect(row, table, state, sleep) >=
+					TEO_STOP_TICK_SHORT;
+	if (residency >= TEO_SHALLOW_NS)
+		return sleep > delta;
 
-	return needed || row->score[table->nr_states] >= TEO_STOP_TICK;
+	return sleep >= tick && teo_expect(row, table, table->nr_states, sleep) >=
+				TEO_STOP_TICK;
 }
 
 /**
@@ -285,7 +353,7 @@ static inline bool teo_wants_tick_stopped(const struct teo_row *row,
  */
 static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
 {
-	s64 idle = max_t(s64, measured - latency, measured / 2);
+	s64 idle = max_t(s64, measured - latency, measured >> 1);
 
 	return min_t(s64, idle, sleep);
 }

@@ -91,22 +91,26 @@ static void test_gain(struct kunit *test)
 		s64 residency, idle;
 		int gain;
 	} cases[] = {
-		/* Shallow: three times as steep. */
+		/* Two CPUs that converse: from 1.5 T on, and three times as steep. */
 		{ 200, 0, -3 * TEO_ONE },
-		{ 200, 100, -3 * TEO_ONE / 2 },
-		{ 200, 200, 0 },
-		{ 200, 260, TEO_ONE * 9 / 10 },
-		{ 20000, 28334, TEO_GAIN_MAX },
-		{ 20000, KTIME_MAX, TEO_GAIN_MAX },
+		{ 200, 150, -3 * TEO_ONE / 2 },
+		{ 200, 300, 0 },
+		{ 200, 390, TEO_ONE * 9 / 10 },
+		{ 4000, 5900, -TEO_ONE / 20 },
+		{ TEO_CONVERSE_NS - 1, KTIME_MAX, TEO_ONE },
+		/* Shallow: three times as steep. */
+		{ TEO_CONVERSE_NS, TEO_CONVERSE_NS, 0 },
+		{ 20000, 26667, TEO_ONE },
+		{ 20000, KTIME_MAX, TEO_ONE },
 		{ TEO_SHALLOW_NS - 1, 0, -3 * TEO_ONE },
 		{ TEO_SHALLOW_NS, 0, -TEO_ONE },
 		{ TEO_SHALLOW_NS, TEO_SHALLOW_NS * 2, TEO_ONE },
 		{ 800000, 0, -TEO_ONE },
 		{ 800000, 800000, 0 },
 		{ 800000, 1600000, TEO_ONE },
-		{ 800000, KTIME_MAX, TEO_GAIN_MAX },
+		{ 800000, KTIME_MAX, TEO_ONE },
 		{ NSEC_PER_SEC, 0, -TEO_ONE },
-		{ NSEC_PER_SEC, KTIME_MAX, TEO_GAIN_MAX },
+		{ NSEC_PER_SEC, KTIME_MAX, TEO_ONE },
 		{ 1, 0, -3 * TEO_ONE },
 		/* A polling state's is never asked for, but must do no harm. */
 		{ 0, 0, 0 },
@@ -142,7 +146,7 @@ static void test_learn(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(idles); i++) {
 		teo_row_init(&row);
 		for (n = 0; n < 1000; n++)
-			teo_learn(&row, &table, idles[i], bin);
+			teo_learn(&row, &table, idles[i], bin, false);
 		for (col = 1; col <= bin; col++) {
 			int gain = teo_gain(&table.column[col], idles[i]);
 
@@ -162,12 +166,68 @@ static void test_learn_few(struct kunit *test)
 
 	init_table(&table, &c);
 	teo_row_init(&row);
-	teo_learn(&row, &table, 0, 3);
-	teo_learn(&row, &table, 0, 3);
+	teo_learn(&row, &table, 0, 3, false);
+	teo_learn(&row, &table, 0, 3, false);
 
 	KUNIT_EXPECT_LT(test, row.score[3], TEO_ENTER);
 	KUNIT_EXPECT_EQ(test, row.score[4], TEO_ONE);
 	KUNIT_EXPECT_EQ(test, row.score[0], TEO_ONE);
+}
+
+/* One of @every idle times is the timer's: the share goes there, scores stay. */
+static void test_learn_timer(struct kunit *test)
+{
+	static const int every[] = { 1, 2, 4, 10 };
+	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
+	struct teo_table table;
+	struct teo_row row;
+	int i, n, sum;
+
+	init_table(&table, &c);
+	for (i = 0; i < ARRAY_SIZE(every); i++) {
+		teo_row_init(&row);
+		for (n = 0, sum = 0; n < 1000; n++) {
+			teo_learn(&row, &table, 900000, 4, n % every[i] == 0);
+			if (n >= 1000 - 10 * every[i])
+				sum += row.timer;
+		}
+		/* Steps are rounded, which is worth up to 1 << TEO_MEMORY. */
+		sum /= 10 * every[i];
+		KUNIT_EXPECT_LE_MSG(test, abs(sum - TEO_ONE / every[i]),
+				    1 << TEO_MEMORY, "one of %d", every[i]);
+		if (every[i] == 1)
+			KUNIT_EXPECT_EQ(test, row.score[4], TEO_ONE);
+		else
+			KUNIT_EXPECT_LT(test, row.score[4], TEO_ONE / 4);
+	}
+}
+
+static void test_worth_it(struct kunit *test)
+{
+	static const struct {
+		const char *name;
+		int score, timer;
+		bool worth;
+	} cases[] = {
+		{ "just", TEO_ENTER, 0, true },
+		{ "just not", TEO_ENTER - 1, 0, false },
+		{ "always the timer", -3 * TEO_ONE, TEO_ONE, true },
+		{ "in vain every other time, else the timer", TEO_ENTER - TEO_ONE,
+		  TEO_ONE / 2, true },
+		{ "a little more often in vain", TEO_ENTER - TEO_ONE,
+		  TEO_ONE / 2 - 1, false },
+		{ "too far off", -3 * TEO_ONE, TEO_ONE * 3 / 4, false },
+	};
+	struct teo_row row;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		teo_row_init(&row);
+		row.score[2] = cases[i].score;
+		row.timer = cases[i].timer;
+		KUNIT_EXPECT_EQ_MSG(test, teo_worth_it(&row, 2, TEO_ENTER),
+				    cases[i].worth, "%s", cases[i].name);
+	}
 }
 
 /* The scores of the situation before, which a single event outweighs half. */
@@ -185,14 +245,15 @@ static void test_inherit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fresh.events, 0);
 
 	for (n = 0; n < 100; n++)
-		teo_learn(&known, &table, 3000, 4);
+		teo_learn(&known, &table, 3000, 4, false);
 	teo_row_inherit(&fresh, &known);
 	KUNIT_EXPECT_EQ(test, fresh.events, 1);
+	KUNIT_EXPECT_EQ(test, fresh.timer, known.timer);
 	KUNIT_EXPECT_MEMEQ(test, fresh.score, known.score, sizeof(fresh.score));
 
 	before = fresh.score[4];
-	teo_learn(&fresh, &table, KTIME_MAX, 4);
-	KUNIT_EXPECT_LE(test, abs(fresh.score[4] - (before + TEO_GAIN_MAX) / 2), 1);
+	teo_learn(&fresh, &table, KTIME_MAX, 4, false);
+	KUNIT_EXPECT_LE(test, abs(fresh.score[4] - (before + TEO_ONE) / 2), 1);
 }
 
 struct choose_case {
@@ -240,6 +301,7 @@ static void test_choose(struct kunit *test)
 		const struct choose_case *c = &choose_cases[i];
 
 		teo_row_init(&row);
+		row.timer = 0;
 		drv->state_count = c->nr;
 		for (k = 0; k < c->nr; k++) {
 			drv->states[k].exit_latency_ns = latency[k];
@@ -281,17 +343,22 @@ static void test_tick(struct kunit *test)
 		int score, tick_score;
 		bool stop;
 	} cases[] = {
-		{ "nothing to come", 4, KTIME_MAX, TICK, TEO_ONE, TEO_ONE, true },
-		{ "long idle times are rare", 4, KTIME_MAX, TICK, TEO_ONE,
-		  TEO_STOP_TICK - 1, false },
+		{ "C6, nothing to come", 4, KTIME_MAX, TICK, TEO_ONE, TEO_ONE, true },
+		{ "C6, long idle times are rare", 4, KTIME_MAX, TICK, TEO_ENTER,
+		  TEO_STOP_TICK - 1, true },
 		{ "the tick is too near for C6", 4, KTIME_MAX, 700000, TEO_ONE,
 		  -TEO_ONE, true },
 		{ "a timer before the tick", 4, TICK - 1, TICK - 1, TEO_ONE,
 		  TEO_ONE, false },
+		{ "a timer after the tick, which is late enough for C6", 4, TICK - 1,
+		  TICK - 2, TEO_ENTER, TEO_ONE, true },
 		{ "a timer soon, the tick sooner", 4, TICK - 1, 700000, TEO_ONE,
 		  TEO_ONE, true },
 		{ "the same, C6 often in vain", 4, TICK - 1, 700000, TEO_ENTER,
 		  TEO_ONE, false },
+		{ "C1, nothing to come", 2, KTIME_MAX, TICK, TEO_ONE, TEO_ONE, true },
+		{ "C1, long idle times are rare", 2, KTIME_MAX, TICK, TEO_ONE,
+		  TEO_STOP_TICK - 1, false },
 		{ "C1 before a timer", 2, TICK - 1, 1000, TEO_ONE, TEO_ONE, false },
 	};
 	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
@@ -302,6 +369,7 @@ static void test_tick(struct kunit *test)
 	init_table(&table, &c);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		teo_row_init(&row);
+		row.timer = 0;
 		row.score[cases[i].state] = cases[i].score;
 		row.score[table.nr_states] = cases[i].tick_score;
 		KUNIT_EXPECT_EQ_MSG(test,
@@ -381,6 +449,8 @@ static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_gain),
 	KUNIT_CASE(test_learn),
 	KUNIT_CASE(test_learn_few),
+	KUNIT_CASE(test_learn_timer),
+	KUNIT_CASE(test_worth_it),
 	KUNIT_CASE(test_inherit),
 	KUNIT_CASE(test_choose),
 	KUNIT_CASE(test_shallowest),
