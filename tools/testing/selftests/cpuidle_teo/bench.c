@@ -137,15 +137,20 @@ static double round_trip(struct pair *p)
 	return now() - start;
 }
 
-/* Ping-pong: as fast as it goes, or with a pause of @pause_us before each. */
-static double ping_pong(struct pair *p, unsigned int pause_us)
+/*
+ * Ping-pong: as fast as it goes, or with a pause of @pause_us before each. After a
+ * rest of @rest_us no CPU has a frequency from what it did before.
+ */
+static double ping_pong(struct pair *p, unsigned int pause_us, unsigned int rest_us)
 {
 	unsigned long trips = 0;
-	double start = now(), sum = 0;
+	double start, sum = 0;
 	pthread_t server;
 
 	pthread_create(&server, NULL, echo, p);
 	pin_to(0);
+	usleep(rest_us);
+	start = now();
 	while (now() - start < seconds) {
 		if (pause_us)
 			usleep(pause_us / 2 + rand() % pause_us);
@@ -222,7 +227,7 @@ static int usage(const char *name)
 {
 	fprintf(stderr, "bench: unknown load \"%s\", must be sched-latency or\n",
 		name);
-	fprintf(stderr, "{pipe,tcp,udp}-{rr,paced,stream}\n");
+	fprintf(stderr, "{pipe,tcp,udp}-{rr,rest,paced,stream}\n");
 	return 1;
 }
 
@@ -243,9 +248,11 @@ int main(int argc, char **argv)
 		make_tcp(&p);
 
 	if (strstr(name, "-rr"))
-		result = ping_pong(&p, 0);
+		result = ping_pong(&p, 0, 0);
+	else if (strstr(name, "-rest"))
+		result = ping_pong(&p, 0, 300000);
 	else if (strstr(name, "-paced"))
-		result = ping_pong(&p, 1000);
+		result = ping_pong(&p, 1000, 0);
 	else if (strstr(name, "-stream"))
 		result = stream(&p);
 	else if (!strcmp(name, "sched-latency"))

@@ -56,7 +56,7 @@ load()
 	perf-pipe)	perf bench sched pipe -l 5000 2>&1 | awk '/usecs.op/ { print $1 }' ;;
 	tbench-*)	tbench -c $SCRIPT -t 1 ${1#*-} 127.0.0.1 | operations ;;
 	dbench-*)	dbench -D /tmp -c $SCRIPT -t 1 ${1#*-} | operations ;;
-	*-rr|*-paced|*-stream)	teo-bench "$1" 0.3 ;;
+	*-rr|*-rest|*-paced|*-stream)	teo-bench "$1" 0.3 ;;
 	sockperf-udp)	sockperf_load ;;
 	sockperf-tcp)	sockperf_load --tcp ;;
 	sockperf-1ms)	sockperf_load --reply-every=10 ;;

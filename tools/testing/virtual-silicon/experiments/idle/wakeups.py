@@ -89,7 +89,7 @@ def report(rows: Rows) -> str:
     """Idle: wake-ups per second, share of time in the deepest state; remote: too
     deep per second; else how often state 1 was too shallow."""
     lines = ["| HZ | load | menu | base teo | teo |", "|---|---|---|---|---|"]
-    for (hz, table, load), found in sorted(rows.items(), key=lambda r: (r[0][0], r[0][2])):
+    for (hz, table, load), found in sorted(rows.items(), key=lambda r: r[0][0]):
         if table and not load.startswith("idle"):
             continue
         title = f"{load}{' with ' + table if table else ''}"
