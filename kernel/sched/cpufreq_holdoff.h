@@ -63,9 +63,9 @@ struct holdoff_curve {
  * @window: wait of a request with an error of 0, in ns
  * @lo: lowest utilisation known to need the present level
  * @hi: highest such; below @lo if none is known
- * @set: utilisation that the present level was chosen for
  * @asked: highest utilisation that was held since the last change; 0 for none
  * @differs: the last request that was judged needs a change that was not made
+ * @set: utilisation that the present level was chosen for
  * @curve: by direction
  */
 struct holdoff {
@@ -74,9 +74,9 @@ struct holdoff {
 	u64			window;
 	u32			lo;
 	u32			hi;
-	u32			set;
 	u32			asked;
 	u32			differs;
+	u32			set;
 	struct holdoff_curve	curve[2];
 };
 

@@ -59,16 +59,19 @@ def steps(out: Path) -> None:
 
 
 def mix(out: Path) -> None:
-    print("Energy of the core J, mean and longest duration ms, changes, calls of the hook")
+    print("Energy of the core J and of it after 5 periods, mean and longest duration ms, "
+          "changes, calls of the hook")
     for variant in VARIANTS:
-        total = 0.0
+        total = total_known = 0.0
         for name in MIX:
-            _, joules, _, mean, longest, changes, calls = run(out, variant, "run",
-                                                              name).split()
+            _, joules, known, _, mean, longest, changes, calls = run(out, variant, "run",
+                                                                     name).split()
             total += float(joules)
-            print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(mean):8.2f}"
+            total_known += float(known)
+            print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(known):8.2f}"
+                  f" {float(mean):8.2f}"
                   f" {float(longest):8.2f} {changes:>6} {calls:>6}")
-        print(f"  {variant:5} {'sum':10} {total:8.2f}")
+        print(f"  {variant:5} {'sum':10} {total:8.2f} {total_known:8.2f}")
 
 
 def life(out: Path, seconds: str) -> None:
