@@ -53,8 +53,11 @@ def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
     return {0xC0010010: (0, 0b111 << 18), 0xC001001F: (0, 1 << 46)}
 
 
+def max_level(_: Machine) -> int:
+    return 0x10
+
+
 def max_extended_level(m: Machine) -> int:
-    """Highest extended leaf."""
     return TOPOLOGY if m.classes else encode.MAX_EXTENDED_LEVEL
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import amd, ini, ssdt
-from .encode import MAX_EXTENDED_LEVEL, cpuid_level
+from . import ini, ssdt, vendor
 from .errors import GuestError, UsageError
 from .job import Answer, Section
 from .machine import Machine
@@ -91,12 +90,11 @@ def _escape(value: str) -> str:
 
 
 def _cpu_option(m: Machine) -> str:
-    intel = m.vendor == "GenuineIntel"
+    by = vendor.encoding(m)
     return ",".join([
         "max", f"vendor={m.vendor}", f"family={m.family}", f"model={m.model}",
         f"stepping={m.stepping}", f"model-id={_escape(m.title)}",
-        f"level={cpuid_level(m) if intel else 0x10}",
-        f"xlevel={MAX_EXTENDED_LEVEL if intel else amd.max_extended_level(m):#x}",
+        f"level={by.max_level(m)}", f"xlevel={by.max_extended_level(m):#x}",
         f"ucode-rev={m.microcode << 32:#x}",
         "-hypervisor", "-la57", "-svm", "-3dnow", "-3dnowext", "-sse4a", "-mmxext",
     ])

@@ -303,9 +303,13 @@ def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
     return out
 
 
-def cpuid_level(m: Machine) -> int:
+def max_level(m: Machine) -> int:
     """Highest basic leaf."""
     return HYBRID_CPUID_LEVEL if m.features["core_type"] else MAX_CPUID_LEVEL
+
+
+def max_extended_level(_: Machine) -> int:
+    return MAX_EXTENDED_LEVEL
 
 
 def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:

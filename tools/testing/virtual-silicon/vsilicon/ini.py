@@ -7,7 +7,7 @@ processor models.
 
 from __future__ import annotations
 
-from . import amd, encode
+from . import amd, encode, vendor
 from .machine import CoreClass, IdleState, Machine
 
 
@@ -80,7 +80,7 @@ def _limits_section(m: Machine) -> dict[str, object]:
 
 def _registers(m: Machine) -> dict[str, dict[str, object]]:
     """CPUID leaves and model-specific registers, by vendor."""
-    by = amd if m.vendor == "AuthenticAMD" else encode
+    by = vendor.encoding(m)
     return {
         "cpuid": dict(_leaves(by.cpuid(m))),
         "cpuid-set": dict(_leaves(by.cpuid_set(m))),

@@ -163,7 +163,7 @@ def ensure(build: Path, selftests: Path | None = None, more: Path | None = None)
     if (not target.exists()
             or hashlib.sha256(target.read_bytes()).digest() != digest):
         build.mkdir(parents=True, exist_ok=True)
-        scratch = target.with_suffix(".tmp")
+        scratch = target.with_suffix(f".{os.getpid()}.tmp")
         scratch.write_bytes(data)
         scratch.replace(target)
     return target
