@@ -84,19 +84,6 @@ restore()
 	done
 }
 
-# $1: name; then a condition
-check()
-{
-	name=$1
-	shift
-	if "$@"; then
-		ktap_test_pass "$name"
-	else
-		echo "# failed: $*"
-		ktap_test_fail "$name"
-	fi
-}
-
 # Entries of the state in a while of doing nothing
 entries()
 {
@@ -112,13 +99,13 @@ test_list()
 	" POLL "*) [ -z "$WANTED" ] && listed=yes ;;
 	esac
 	[ -n "$WANTED" ] || case $(names) in *C0.*) listed= ;; esac
-	check "states: $(names)" [ -n "$listed" ]
+	ktap_test_result "states: $(names)" [ "x$listed" = xyes ]
 }
 
 test_off_mask()
 {
 	mask=$(($(cat $IDLE/states_off 2>/dev/null || echo 0)))
-	check "disabled at boot only by states_off" \
+	ktap_test_result "disabled at boot only by states_off" \
 		[ "$(cat $CPU/cpuidle/$STATE/disable)" = $((mask >> 1 & 1)) ]
 }
 
@@ -126,8 +113,8 @@ test_entered()
 {
 	only_state
 	time=$(sum time)
-	check "entered if it is the only one" [ "$(entries)" -gt 0 ]
-	check "time is spent in it" [ $(($(sum time) - time)) -gt 25000 ]
+	ktap_test_result "entered if it is the only one" [ "$(entries)" -gt 0 ]
+	ktap_test_result "time is spent in it" [ $(($(sum time) - time)) -gt 25000 ]
 }
 
 # 4000 cycles of the TSC are 1 to 2 us; the driver's own limit is above 60 us.
@@ -137,7 +124,7 @@ test_limit()
 	max_time=$(cat $SYS/umwait_control/max_time)
 	echo 4000 >$SYS/umwait_control/max_time
 	# without it 50000 a second and CPU and more
-	check "the limit of user space does not end it" \
+	ktap_test_result "the limit of user space does not end it" \
 		[ "$(entries)" -lt $((cpus * 100000 / 50)) ]
 	echo "$max_time" >$SYS/umwait_control/max_time
 }
@@ -146,14 +133,14 @@ test_disable()
 {
 	disable 1 $STATE
 	disable 0 state0
-	check "not entered if disabled" [ "$(entries)" = 0 ]
+	ktap_test_result "not entered if disabled" [ "$(entries)" = 0 ]
 	disable 0 $STATE
 }
 
 # What suspend-to-idle may enter has counters of it.
 test_s2idle()
 {
-	check "not for suspend-to-idle" [ ! -e $CPU/cpuidle/$STATE/s2idle ]
+	ktap_test_result "not for suspend-to-idle" [ ! -e $CPU/cpuidle/$STATE/s2idle ]
 }
 
 test_latency_limit()
@@ -165,7 +152,7 @@ test_latency_limit()
 	exec 4>/dev/cpu_dma_latency
 	printf '\0\0\0\0' >&4
 	sleep 0.05
-	check "not entered with a latency limit of 0" [ "$(entries)" = 0 ]
+	ktap_test_result "not entered with a latency limit of 0" [ "$(entries)" = 0 ]
 	exec 4>&-
 }
 
@@ -173,8 +160,21 @@ test_enable_c02()
 {
 	only_state
 	echo 0 >$SYS/umwait_control/enable_c02
-	check "entered with enable_c02=0, as C0.1" [ "$(entries)" -gt 0 ]
+	ktap_test_result "entered with enable_c02=0, as C0.1" [ "$(entries)" -gt 0 ]
 	echo 1 >$SYS/umwait_control/enable_c02
+}
+
+# idle_poll takes the value
+takes()
+{
+	echo "$1" >$POLL && [ "$(cat $POLL)" = "$1" ]
+}
+
+# idle_poll refuses the value and keeps the one it has
+refuses()
+{
+	now=$(cat $POLL)
+	! (echo "$1" >$POLL) 2>/dev/null && [ "$(cat $POLL)" = "$now" ]
 }
 
 test_idle_poll()
@@ -186,15 +186,11 @@ test_idle_poll()
 	}
 	was=$(cat $POLL)
 	if has_flag waitpkg; then
-		check "idle_poll can be set" eval \
-			'echo c01 >$POLL && [ "$(cat $POLL)" = c01 ]'
+		ktap_test_result "idle_poll can be set" takes c01
 	else
-		check "idle_poll is refused without WAITPKG" eval \
-			'! (echo c01 >$POLL) 2>/dev/null && [ "$(cat $POLL)" = off ]'
+		ktap_test_result "idle_poll is refused without WAITPKG" refuses c01
 	fi
-	now=$(cat $POLL)
-	check "idle_poll: nonsense is refused and changes nothing" eval \
-		'! (echo c03 >$POLL) 2>/dev/null && [ "$(cat $POLL)" = "$now" ]'
+	ktap_test_result "idle_poll: nonsense is refused and changes nothing" refuses c03
 	echo "$was" >$POLL
 }
 
