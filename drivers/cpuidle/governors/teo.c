@@ -31,7 +31,7 @@
  *
  * The governor enters the deepest state that satisfies three conditions: its
  * target residency fits into the sleep length, its exit latency into the latency
- * limit, and it is worth it. That is so if its score is at least 0.15 (not 0,
+ * limit, and it is worth it. That is so if its score is at least 1/8 (not 0,
  * because a state that is too deep costs latency besides energy). A score below is
  * made up for by the timer, if that ends enough of the idle times: each counts as
  * a gain of 1, since the sleep length is known to be long enough.

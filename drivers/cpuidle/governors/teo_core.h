@@ -40,7 +40,7 @@
 #define TEO_CONVERSE_NS		(10 * NSEC_PER_USEC)
 
 /* A state is worth entering from this score on: too deep costs wake-ups time. */
-#define TEO_ENTER		(TEO_ONE * 15 / 100)
+#define TEO_ENTER		(TEO_ONE / 8)
 
 /*
  * With a shallow state, the tick is stopped if the idle times come to 0.1 tick
