@@ -8,7 +8,8 @@
 #   rise     a task that has just been forked and is CPU-bound must be given the highest
 #            frequency of the limits in time, on all CPUs of the policy, and keep it
 #   limit    the same while the limits change under it
-#   fall     when it does little again, less must be asked for
+#   fall     when it does little again, less must be asked for; it stayed if not within
+#            three times what the rise may take
 #   fixed    under the governors performance and powersave: what they stand for
 #   window   (patched) no CPU may run with less than it asks for, for longer than the
 #            window and a tick
@@ -33,7 +34,7 @@ CPUS=$(cat $CPU/present); CPUS=$((${CPUS#*-} + 1))
 
 # Happened so far
 rounds=0 off=0 on=0 governors=0 limits=0 tunables=0 refused=0 loads=0
-rises=0 changed=0 falls=0 fixed=0 events=0 calls=0 computed=0 sent=0 held=0 lost=0
+rises=0 changed=0 falls=0 fixed=0 events=0 calls=0 computed=0 sent=0 held=0 stayed=0 lost=0
 slowest=0
 
 # $1: numbers from 0 to $1 - 1; in $r
@@ -265,8 +266,10 @@ probe_rise()
 		took=${found#* }
 		took=${took%%.*}
 		[ "$took" -gt $slowest ] && [ $saturation -gt 0 ] && slowest=$took
+	elif [ -n "$fall" ] && [ "${found##* }" = nan ]; then
+		stayed=$((stayed + 1))
 	else
-		lost "cpu $cpu ratio $ratio within $ms ms${fall:+, and fall}:" $found
+		lost "cpu $cpu ratio $ratio within $ms ms:" $found
 	fi
 	window
 }
@@ -374,5 +377,6 @@ complaints=$(dmesg | grep -cE "WARNING|BUG|Call Trace|stall|lockdep|INFO: task|d
 echo "rounds $rounds off $off on $on governors $governors limits $limits" \
 	"tunables $tunables refused $refused loads $loads rises $rises changed $changed" \
 	"falls $falls fixed $fixed slowest_ms $slowest events $events calls $calls" \
-	"computed $computed sent $sent held $held complaints $complaints lost $lost"
-[ "$lost$complaints" = 00 ]
+	"computed $computed sent $sent held $held complaints $complaints stayed $stayed" \
+	"lost $lost"
+[ "$lost$complaints$stayed" = 000 ]
