@@ -58,8 +58,7 @@ LOADS: dict[str, Load] = {
                           ("sockperf under load, TCP, p99", "us", "-"))),
     "sockperf-1ms": Load((("the same, UDP, a reply per ms", "us", "-"),
                           ("the same, UDP, a reply per ms, p99", "us", "-"))),
-    "messages": Load((("messages, p50", "us", "-"), ("messages, p99", "us", "-"),
-                      ("messages, p99.9", "us", "-"))),
+    "messages": Load((("messages, p50", "us", "-"), ("messages, p99", "us", "-"))),
     "shell": Load((("150 shell pipelines", "s", "-"),)),
 }
 
@@ -134,7 +133,7 @@ def welch(a: list[float], b: list[float]) -> float:
 
 
 def change(sign: str, reference: list[float], values: list[float]) -> tuple[float, float]:
-    """How much better than `reference`, and the noise, in percent."""
+    """How much better than `reference`, and the noise, in percent; NaN if unknown."""
     mean = statistics.fmean(reference)
     better = statistics.fmean(values) - mean
     noise = welch(reference, values) if min(len(values), len(reference)) > 1 else math.nan
@@ -153,7 +152,7 @@ def cell(sign: str, index: int, samples: Samples, reference: Samples) -> str:
     if samples is reference or not reference.values:
         return text
     percent, noise = change(sign, [v[index] for v in reference.values], values)
-    return f"{text} ({percent:+.1f} ± {noise:.1f} %)"
+    return f"{text} ({percent:+.1f}" + (f" ± {noise:.1f} %)" if not math.isnan(noise) else " %)")
 
 
 def wrong(samples: Samples) -> str:
