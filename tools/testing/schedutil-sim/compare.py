@@ -22,6 +22,8 @@ CFLAGS = ["-O2", "-Wall", "-Wno-unused-function", "-Wno-unused-variable",
           "-Wno-unused-but-set-variable"]
 MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
+#: Else the falls of the cost run would settle first.
+URGENT = {"base": [], "off": ["urgent_down=1"], "ours": ["urgent_down=1"]}
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "base": ("base", []), "off": ("ours", ["saturation_us=0"]),
     "ours": ("ours", [])}
@@ -49,13 +51,23 @@ def run(out: Path, variant: str, *words: str) -> str:
                           capture_output=True, text=True).stdout
 
 
-def steps(out: Path) -> None:
-    print("From light to CPU-bound: ms to the highest frequency, median (least to most) of 50")
-    for hz in (250, 1000):
-        for variant in VARIANTS:
-            took = [float(x) for x in run(out, variant, "step", f"hz={hz}").split()]
-            print(f"  HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
-                  f" ({min(took):.1f} to {max(took):.1f})")
+def rises(out: Path) -> None:
+    """Phase by phase beside the base: how many are later, or for falls sooner."""
+    print("ms to the highest frequency, or for falls ms for which it stays: median "
+          "(least to most) of 50")
+    for mode in ("step", "new", "return", "fall"):
+        for hz in (250, 1000):
+            base: list[float] = []
+            for variant in VARIANTS:
+                took = [float(x) for x in run(out, variant, "rise", mode, f"hz={hz}").split()]
+                base = base or took
+                worse = sum(b > a if mode == "fall" else a > b for a, b in zip(took, base))
+                print(f"  {mode:6} HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
+                      f" ({min(took):.1f} to {max(took):.1f}), {worse} worse than the base")
+
+
+def held(out: Path) -> None:
+    print(f"Requests of wake-ups from idle that had to wait: {run(out, 'ours', 'held')}", end="")
 
 
 def mix(out: Path) -> None:
@@ -63,11 +75,12 @@ def mix(out: Path) -> None:
           "changes, calls of the hook")
     for variant in VARIANTS:
         total = total_known = 0.0
-        for name in MIX:
+        for name in (*MIX, "random"):
             _, joules, known, _, mean, longest, changes, calls = run(out, variant, "run",
                                                                      name).split()
-            total += float(joules)
-            total_known += float(known)
+            if name in MIX:
+                total += float(joules)
+                total_known += float(known)
             print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(known):8.2f}"
                   f" {float(mean):8.2f}"
                   f" {float(longest):8.2f} {changes:>6} {calls:>6}")
@@ -85,7 +98,7 @@ def instructions(out: Path, variant: str, kind: str, calls: int) -> int:
     program, settings = VARIANTS[variant]
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", out / program,
-         "cost", kind, str(calls), *settings], check=True, capture_output=True, text=True)
+         "cost", kind, str(calls), *settings, *URGENT[variant]], check=True, capture_output=True, text=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
     assert found, done.stderr
     return int(found[1])
@@ -100,7 +113,7 @@ def cost(out: Path) -> None:
                      instructions(out, variant, kind, 2000)) / 10000
             loop = (instructions(out, variant, "none", 12000) -
                     instructions(out, variant, "none", 2000)) / 10000
-            ns = run(out, variant, "cost", kind, "1000000").split()[0]
+            ns = run(out, variant, "cost", kind, "1000000", *URGENT[variant]).split()[0]
             print(f"  {kind:6} {variant:5} {count - loop:6.0f} {ns:>8}")
 
 
@@ -135,15 +148,15 @@ def plot(out: Path, png: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["steps", "mix", "pace"],
-                        choices=["steps", "mix", "pace", "cost", "life", "plot"])
+    parser.add_argument("what", nargs="*", default=["rises", "mix", "pace", "held"],
+                        choices=["rises", "mix", "pace", "held", "cost", "life", "plot"])
     parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-sim")
     parser.add_argument("--png", type=Path, default=HERE / "frequency.png")
     parser.add_argument("--seconds", default="3600", help="of virtual time, for life")
     options = parser.parse_args()
     build(options.out)
-    actions = {"steps": lambda: steps(options.out), "mix": lambda: mix(options.out),
-               "pace": lambda: pace(options.out), "cost": lambda: cost(options.out),
+    actions = {"rises": lambda: rises(options.out), "mix": lambda: mix(options.out),
+               "pace": lambda: pace(options.out), "held": lambda: held(options.out), "cost": lambda: cost(options.out),
                "life": lambda: life(options.out, options.seconds),
                "plot": lambda: plot(options.out, options.png)}
     for what in options.what:

@@ -446,6 +446,7 @@ static double work_noise(u64 t, u32 i) { return (0.2 + 0.2 * rnd(1000) / 1000) *
 static double work_10(u64 t, u32 i) { return 0.1 * 20 * MSEC; }
 static double work_30(u64 t, u32 i) { return 0.3 * 20 * MSEC; }
 static double work_60(u64 t, u32 i) { return 0.6 * 20 * MSEC; }
+static double work_random(u64 t, u32 i) { return (1 + rnd(60)) * MSEC; }
 static double burst_2(u64 t, u32 i) { return 2 * MSEC; }
 static double burst_10(u64 t, u32 i) { return 10 * MSEC; }
 static double burst_50(u64 t, u32 i) { return 50 * MSEC; }
@@ -457,6 +458,7 @@ static const struct scenario scenarios[] = {
 	{ "noise", 10 * MSEC, work_noise, 600 * MSEC, 1 },
 	{ "periodic", 20 * MSEC, work_30, 600 * MSEC, 1 },
 	{ "migrating", 20 * MSEC, work_60, 600 * MSEC, 2 },
+	{ "random", 60 * MSEC, work_random, 60000 * MSEC, 1 },
 	{ "10%", 20 * MSEC, work_10, 20000 * MSEC, 1 },
 	{ "30%", 20 * MSEC, work_30, 20000 * MSEC, 1 },
 	{ "60%", 20 * MSEC, work_60, 20000 * MSEC, 1 },
@@ -533,33 +535,139 @@ static void run_one(const char *name, bool print)
 		       m.calls);
 }
 
-/* ms from the first moment of being CPU-bound to the highest frequency, 50 phases */
-static void run_step(void)
+static void pass(u64 until)
+{
+	while (m.now < until) {
+		step();
+		if (tick_due(0))
+			tick(0);
+	}
+}
+
+/* ms until the highest frequency is set */
+static double until_top(void)
+{
+	u64 begin = m.now;
+
+	while (m.policy.cur < KHZ_MAX && m.now - begin < 1000 * MSEC)
+		pass(m.now + STEP);
+	return (m.now - begin) / 1e6;
+}
+
+/* ms until it no longer is, if a CPU-bound task becomes light */
+static double top_stays(struct task *t)
+{
+	u64 begin = m.now, next = m.now;
+
+	while (m.policy.cur == KHZ_MAX && m.now - begin < 1000 * MSEC) {
+		if (t->runnable && (next == begin || t->work <= 0)) {
+			next += 10 * MSEC;
+			task_sleep(t, next);
+		} else if (!t->runnable && m.now >= next) {
+			task_wake(t, light(0, 0));
+		}
+		pass(m.now + STEP);
+	}
+	return (m.now - begin) / 1e6;
+}
+
+static void play_light(u64 length)
+{
+	struct scenario s = { "light", 10 * MSEC, light, length, 1 };
+
+	play(&s, false);
+	while (m.task[0].runnable && m.task[0].work > 0)
+		pass(m.now + STEP);
+}
+
+/*
+ * A CPU-bound task in 50 phases of the tick, each in a slot of its own, so that they
+ * are the same for each governor. "step" was light before, "new" has just been forked,
+ * "return" used to be busy for 60 % of the time, "fall" has been CPU-bound for 300 ms
+ * and becomes light: the others are ms until the highest frequency, this one ms for
+ * which it stays.
+ */
+static void run_rise(const char *mode)
 {
 	struct task *t = &m.task[0];
+	u64 slot;
 
 	setup(1);
-	for (int i = 0; i < 50; i++) {
-		struct scenario s = { "light", 10 * MSEC, light, 0, 1 };
-		u64 begin;
+	slot = m.now;
+	for (int i = 0; i < 50; i++, slot += 5000 * MSEC) {
+		bool is_new = !strcmp(mode, "new"), returns = !strcmp(mode, "return");
 
-		s.length = 800 * MSEC + rnd(20000) * 1000ull;
-		play(&s, false);
-		while (t->runnable && t->work > 0)
-			step();
-		begin = m.now;
+		pass(slot);
+		play_light(800 * MSEC + rnd(20000) * 1000ull);
+		if (is_new || returns) {
+			pass(m.now + 500 * MSEC);
+			*t = (struct task){ .cpu = 0, .fresh = is_new, .util = is_new ? 512 : 0,
+					    .est = returns ? 614 : 0 };
+		}
 		if (!t->runnable)
 			task_wake(t, 1e12);
 		t->work = 1e12;
-		while (m.policy.cur < KHZ_MAX && m.now - begin < 1000 * MSEC) {
-			step();
-			if (tick_due(0))
-				tick(0);
+		if (!strcmp(mode, "fall")) {
+			pass(m.now + 300 * MSEC);
+			printf("%.2f\n", top_stays(t));
+		} else {
+			printf("%.2f\n", until_top());
 		}
-		printf("%.2f\n", (m.now - begin) / 1e6);
-		task_sleep(t, 0);
+		if (t->runnable)
+			task_sleep(t, 0);
 	}
 }
+
+#ifdef HAVE_TICK
+/* One call of the hook, @ns after the one before */
+static void held_call(u64 ns, unsigned long util, struct task_struct *curr, unsigned int nr)
+{
+	struct rq *rq = &shim_rq[0];
+
+	m.now += ns;
+	if (rq->curr == rq->idle) {
+		rq->clock_idle = m.now;		/* until it is switched from */
+		rq->idle->nivcsw += curr != rq->idle;
+	}
+	rq->curr = curr;
+	rq->nr_running = nr;
+	rq->cfs.avg.util_avg = rq->cfs.avg.runnable_avg = util;
+	rq->cfs.avg.util_est = util / 2;
+	call_hook(0, 0);
+}
+
+/* A request of a wake-up from idle that had to wait, and is the highest */
+static void run_held(void)
+{
+	struct task_struct *idle = &m.idle[0], *task = &m.running[0];
+	struct holdoff *h;
+
+	setup(1);
+	h = &((struct sugov_policy *)m.policy.governor_data)->holdoff;
+	held_call(0, 300, task, 1);
+	held_call(4 * MSEC, 400, task, 1);
+	assert(h->set == 500 && !h->asked);
+	shim_rq[0].curr = idle;
+	held_call(100000, 420, idle, 0);
+	assert(h->asked == 525);			/* has to wait */
+	held_call(100000, 410, task, 1);
+	assert(h->set == 500 && h->asked == 525);	/* still has, and its task runs */
+	held_call(600000, 410, task, 1);
+	assert(h->set == 525);				/* was not lost */
+	held_call(4 * MSEC, 400, task, 1);
+	held_call(0, 440, task, 1);
+	assert(h->set == 550);
+	held_call(100000, 460, task, 1);
+	assert(h->asked == 575);
+	shim_rq[0].curr = idle;				/* its task sleeps */
+	shim_rq[0].idle_calls++;
+	held_call(600000, 430, task, 1);
+	assert(h->set == 537 && !h->asked);		/* and what it asked for is gone */
+	printf("ok\n");
+}
+#else
+static void run_held(void) { }
+#endif
 
 /*
  * Random life of a shared policy: tasks, hotplug, governor and limits. The
@@ -767,15 +875,17 @@ int main(int argc, char **argv)
 		run_one(arg, true);
 	else if (!strcmp(mode, "run"))
 		run_one(arg, false);
-	else if (!strcmp(mode, "step"))
-		run_step();
+	else if (!strcmp(mode, "rise"))
+		run_rise(arg);
 	else if (!strcmp(mode, "life"))
 		run_life(atoi(arg), argc > 3 ? atof(argv[3]) : 3600);
 	else if (!strcmp(mode, "pace"))
 		run_pace(100000);
+	else if (!strcmp(mode, "held"))
+		run_held();
 	else if (!strcmp(mode, "cost"))
 		run_cost(arg, argc > 3 ? atoi(argv[3]) : 100000);
 	else
-		return fprintf(stderr, "usage: sim plot|run|step|life|pace|cost ...\n"), 2;
+		return fprintf(stderr, "usage: sim plot|run|rise|held|life|pace|cost ...\n"), 2;
 	return 0;
 }

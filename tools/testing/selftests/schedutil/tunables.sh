@@ -35,19 +35,6 @@ settings()
 	done
 }
 
-# $1: name; then a condition
-check()
-{
-	name=$1
-	shift
-	if "$@"; then
-		ktap_test_pass "$name"
-	else
-		echo "# failed: $*"
-		ktap_test_fail "$name"
-	fi
-}
-
 # $1: tunable, then texts that it has to take and to show again
 takes()
 {
@@ -59,12 +46,13 @@ takes()
 	done
 }
 
-# $1: tunable, then texts that it has to refuse; none may change any tunable
+# $1: tunable, then numbers that it has to refuse; none of them, and nothing that is no
+# number, may change any tunable
 refuses()
 {
 	tunable=$1
 	shift
-	for text; do
+	for text in "$@" 4294967296 -1 x 1x "1 1" ""; do
 		! put "$tunable" "$text" || return
 	done
 	[ "$(settings)" = "$BEFORE" ]
@@ -74,16 +62,20 @@ refuses()
 test_range()
 {
 	old=$(get "$1")
-	check "$1 takes 0 to $2" takes "$1" 0 1 "$2"
+	ktap_test_result "$1 takes 0 to $2" takes "$1" 0 1 "$2"
 	put "$1" "$old"
-	check "$1 refuses the rest" refuses "$1" $(($2 + 1)) 4294967296 -1 x 1x "1 1" ""
+	ktap_test_result "$1 refuses the rest" refuses "$1" $(($2 + 1))
+}
+
+fixed_by_hand()
+{
+	takes rate_limit_us 0 1 700 && [ "$(get cost_permille)" = 0 ]
 }
 
 test_rate_limit()
 {
-	check "rate_limit_us is fixed by a write" eval \
-		'takes rate_limit_us 0 1 700 && [ "$(get cost_permille)" = 0 ]'
-	check "and left to the cost by a budget" takes cost_permille 10
+	ktap_test_result "rate_limit_us is fixed by a write" fixed_by_hand
+	ktap_test_result "and left to the cost by a budget" takes cost_permille 10
 	put cost_permille "$COST"
 }
 
@@ -104,10 +96,10 @@ BEFORE=$(settings)
 test_range urgent_up 1024
 test_range urgent_down 1024
 test_range saturation_us 100000
-check "rate_limit_us refuses the rest" refuses rate_limit_us 4294967296 -1 x 1x ""
-check "cost_permille refuses the rest" refuses cost_permille 1001 4294967296 -1 x ""
-check "cost_permille takes 0 to 1000" takes cost_permille 1 1000 0
-check "cost_ns is read-only" refuses cost_ns 1
+ktap_test_result "rate_limit_us refuses the rest" refuses rate_limit_us
+ktap_test_result "cost_permille refuses the rest" refuses cost_permille 1001
+ktap_test_result "cost_permille takes 0 to 1000" takes cost_permille 1 1000 0
+ktap_test_result "cost_ns is read-only" refuses cost_ns 1
 put rate_limit_us "$LIMIT"
 test_rate_limit
 [ "$COST" != 0 ] || put rate_limit_us "$LIMIT"
