@@ -211,7 +211,8 @@ bound()
 }
 
 # While a CPU runs, the policy has less than it needs for no longer than the window and
-# a tick: events of the probe. A CPU without an event for two ticks has been idle.
+# a tick: events of the probe. A change is for what all CPUs need; a CPU without an
+# event for two ticks has been idle.
 window()
 {
 	[ -d $EVENT ] || return
@@ -234,7 +235,9 @@ window()
 			split($(i + 2), set, "=")
 			split($(i + 3), wanted, "=")
 			c = cpu[2]
-			if (/verdict=at_/ || khz(wanted[2]) <= khz(set[2]))
+			if (/verdict=at_/)
+				split("", since)
+			else if (khz(wanted[2]) <= khz(set[2]))
 				delete since[c]
 			else if (!(c in since) || now - seen[c] > idle)
 				since[c] = now
