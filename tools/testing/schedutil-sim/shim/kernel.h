@@ -66,6 +66,7 @@ typedef uint8_t u8;
 #define PTR_ERR(p)		((long)(p))
 #define EXPORT_SYMBOL_GPL(x)
 #define rcu_dereference_protected(p, c)	(p)
+#define rcu_access_pointer(p)	(p)
 
 /* The tick's length is that of the run */
 extern u64 shim_tick_ns;
