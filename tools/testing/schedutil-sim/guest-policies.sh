@@ -375,7 +375,7 @@ for c in $(cat $POLICY/affected_cpus); do
 	probe_rise
 done
 take_counts
-complaints=$(dmesg | grep -cE "WARNING|BUG|Call Trace|stall|lockdep|INFO: task|deadlock")
+complaints=$(dmesg | grep -cE "WARNING|BUG|Call Trace|stall|INFO: task|deadlock")
 [ "$complaints" = 0 ] || dmesg | grep -E "WARNING|BUG|stall|INFO: task|deadlock" | head
 echo "rounds $rounds off $off on $on governors $governors limits $limits" \
 	"tunables $tunables refused $refused loads $loads rises $rises changed $changed" \
