@@ -214,6 +214,18 @@ static inline bool holdoff_same(const struct holdoff *h, u32 util)
 }
 
 /**
+ * holdoff_ready - has a request that needs a change waited for long enough?
+ * @h: the limiter
+ * @time: now
+ * @util: utilisation needed
+ * @settle: it has to settle
+ */
+static inline bool holdoff_ready(struct holdoff *h, u64 time, u32 util, bool settle)
+{
+	return holdoff_may_act(h, time, settle ? holdoff_since(h, time) : h->last, util);
+}
+
+/**
  * holdoff_judge - what is to be done with a request
  * @h: the limiter
  * @time: now
@@ -223,16 +235,14 @@ static inline bool holdoff_same(const struct holdoff *h, u32 util)
 static inline enum holdoff_verdict holdoff_judge(struct holdoff *h, u64 time, u32 util,
 						 bool settle)
 {
-	u64 since;
-
 	if (holdoff_same(h, util)) {
 		holdoff_agrees(h);
 		return HOLDOFF_SAME;
 	}
 
-	since = holdoff_since(h, time);
-	if (holdoff_may_act(h, time, settle ? since : h->last, util))
+	if (holdoff_ready(h, time, util, settle))
 		return HOLDOFF_ACT;
+	holdoff_since(h, time);
 	return HOLDOFF_HELD;
 }
 
