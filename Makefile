@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# The doors in. What they do is in tools/build; "make help" lists them.
+# The doors in. What they do is in tools/series; "make help" lists them.
 
 DOORS := help run shell base-run test kernel base-kernel qemu replay tree refresh \
 	 series releases accept-base clean clean-cache
@@ -14,13 +14,13 @@ endif
 .NOTPARALLEL:
 .PHONY: $(DOORS) python
 
-# For tools/build; each may also come from the environment.
+# For tools/series; each may also come from the environment.
 export MACHINE CPUS CMD FAULTS KSRC BASE JOBS TIME
 
 PYTHON := /usr/bin/python3
 
 $(DOORS): python
-	@$(PYTHON) tools/build $@
+	@$(PYTHON) tools/series $@
 
 # A fresh machine may have no Python; everything else is installed by it.
 python:

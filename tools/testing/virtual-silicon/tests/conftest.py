@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from guests import Guests	# noqa: E402
-from vsilicon import paths	# noqa: E402
+from virtual_silicon import paths	# noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from guests import Guests
-from vsilicon import boot, distribution, machine, witness
+from virtual_silicon import boot, distribution, machine, witness
 
 
 @pytest.mark.parametrize("name", machine.names())

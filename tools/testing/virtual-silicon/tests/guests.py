@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import scenarios
-from vsilicon import boot, initramfs, machine, paths
+from virtual_silicon import boot, initramfs, machine, paths
 
 
 class Guests:

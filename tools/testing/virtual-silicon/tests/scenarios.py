@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from vsilicon.job import Job
-from vsilicon.machine import Machine
+from virtual_silicon.job import Job
+from virtual_silicon.machine import Machine
 
 @dataclass(frozen=True)
 class Scenario:

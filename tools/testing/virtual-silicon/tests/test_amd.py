@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from guests import Guests
-from vsilicon import guestdata, trace, turbostat
-from vsilicon.boot import Result
+from virtual_silicon import guestdata, trace, turbostat
+from virtual_silicon.boot import Result
 
 #: CPPC: 255 at 3.4 GHz, 168 at 2.25 GHz; both kernels take the mean of that
 #: ratio and 1 (there is no telling how many cores reach the highest).

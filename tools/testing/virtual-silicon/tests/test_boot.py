@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from vsilicon import boot, machine
-from vsilicon.errors import GuestError, UsageError
+from virtual_silicon import boot, machine
+from virtual_silicon.errors import GuestError, UsageError
 
 #: Finds the files of the two serial ports among its arguments, as $CONSOLE and
 #: $RESULTS, and leaves its process id.
@@ -162,7 +162,7 @@ def test_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> 
     """The whole command, as make calls it."""
     c = config(tmp_path, "echo up >$CONSOLE; exec sleep 60")
     c.kernel.write_bytes(b"kernel")
-    command = [sys.executable, "-m", "vsilicon", "run", "--kernel", str(c.kernel),
+    command = [sys.executable, "-m", "virtual_silicon", "run", "--kernel", str(c.kernel),
                "--qemu", str(c.qemu), "--out", str(c.out)]
     with subprocess.Popen(command, cwd=Path(boot.__file__).parents[1],
                           stderr=subprocess.PIPE, stdout=subprocess.PIPE,

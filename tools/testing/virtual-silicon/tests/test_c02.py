@@ -7,7 +7,7 @@ import pytest
 
 from guests import Guests
 from scenarios import C02_KHZ, C02_LOADS, IDLE_POLL, IDLE_STATES
-from vsilicon import boot, guestdata, machine, trace
+from virtual_silicon import boot, guestdata, machine, trace
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"idle-{name}"))

@@ -9,8 +9,8 @@ import pytest
 
 from guests import Guests
 from scenarios import BIAS_MARKS, POWER_LIMIT_W, PREFERENCE_MARKS, ROUND_TRIPS
-from vsilicon import encode, guestdata, machine, trace, turbostat
-from vsilicon.boot import Result
+from virtual_silicon import encode, guestdata, machine, trace, turbostat
+from virtual_silicon.boot import Result
 
 MACHINE = "sapphire-rapids-hwp"
 PC6_W, PC0_W = 40, 95		# uncore power asleep and awake, from the machine file

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from guests import Guests
-from vsilicon import amd, convert, encode, machine
-from vsilicon.errors import UsageError
-from vsilicon.machine import Machine
+from virtual_silicon import amd, convert, encode, machine
+from virtual_silicon.errors import UsageError
+from virtual_silicon.machine import Machine
 
 #: Those that are one kind of core and not another machine's variant in a thing
 #: that no register tells (limits, package states, bias).

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from guests import Guests
-from vsilicon import boot, distribution, machine, witness
-from vsilicon.errors import UsageError
+from virtual_silicon import boot, distribution, machine, witness
+from virtual_silicon.errors import UsageError
 
 
 @pytest.fixture

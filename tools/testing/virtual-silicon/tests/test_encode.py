@@ -11,8 +11,8 @@ import dataclasses
 
 import pytest
 
-from vsilicon import amd, encode, ini, machine
-from vsilicon.machine import Machine, Turbo
+from virtual_silicon import amd, encode, ini, machine
+from virtual_silicon.machine import Machine, Turbo
 
 
 INTEL = [name for name in machine.names()

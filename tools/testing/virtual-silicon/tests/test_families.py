@@ -9,8 +9,8 @@ import pytest
 
 from guests import Guests
 from scenarios import FAMILY_MACHINES, MARKS
-from vsilicon import guestdata, machine, trace, turbostat
-from vsilicon.boot import Result
+from virtual_silicon import guestdata, machine, trace, turbostat
+from virtual_silicon.boot import Result
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from guests import Guests
-from vsilicon import boot, guestdata, initramfs, machine, qmp, trace
-from vsilicon.boot import Result
-from vsilicon.errors import GuestError, UsageError
-from vsilicon.job import Job, Section
+from virtual_silicon import boot, guestdata, initramfs, machine, qmp, trace
+from virtual_silicon.boot import Result
+from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.job import Job, Section
 
 BASE_KHZ = 2_000_000
 MS = 1_000_000

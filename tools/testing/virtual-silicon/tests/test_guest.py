@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from vsilicon import encode, guestdata, initramfs, machine, show, turbostat
-from vsilicon.cpio import Archive
-from vsilicon.errors import GuestError, MissingError
-from vsilicon.job import Answer, Job
+from virtual_silicon import encode, guestdata, initramfs, machine, show, turbostat
+from virtual_silicon.cpio import Archive
+from virtual_silicon.errors import GuestError, MissingError
+from virtual_silicon.job import Answer, Job
 
 
 def test_same_recipe_same_bytes(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from guests import Guests
 from scenarios import (BAD_POLICIES, FAMILY_MACHINES, FAULT_SECONDS, GP_AT_BOOT, POLICIES,
                        TOGGLES, WITNESS_MACHINES)
-from vsilicon import guestdata, machine, turbostat
+from virtual_silicon import guestdata, machine, turbostat
 
 CPU = "/sys/devices/system/cpu"
 

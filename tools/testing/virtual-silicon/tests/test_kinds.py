@@ -7,8 +7,8 @@ import pytest
 
 from guests import Guests
 from scenarios import KIND_MARKS, SMT_MARKS
-from vsilicon import guestdata, machine, ssdt, trace, turbostat
-from vsilicon.boot import Result
+from virtual_silicon import guestdata, machine, ssdt, trace, turbostat
+from virtual_silicon.boot import Result
 
 AMD, INTEL = "two-kinds-amd", "two-kinds-intel"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vsilicon import machine
-from vsilicon.errors import MachineError, UsageError
+from virtual_silicon import machine
+from virtual_silicon.errors import MachineError, UsageError
 
 GOOD = """\
 [machine]

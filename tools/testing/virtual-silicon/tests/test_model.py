@@ -7,7 +7,7 @@ import pytest
 
 from guests import Guests
 from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
-from vsilicon import guestdata, machine, ssdt, trace
+from virtual_silicon import guestdata, machine, ssdt, trace
 
 
 @pytest.mark.boots("repeat-1", "repeat-2")

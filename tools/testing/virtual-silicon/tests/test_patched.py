@@ -12,8 +12,8 @@ import pytest
 
 from guests import Guests
 from scenarios import WITNESS_MACHINES
-from vsilicon import boot, guestdata, initramfs, paths
-from vsilicon.errors import GuestError
+from virtual_silicon import boot, guestdata, initramfs, paths
+from virtual_silicon.errors import GuestError
 
 #: Turbo with four active cores over base, from the machines' published data.
 RATIO = {"sapphire-rapids": 3800 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 2200,
@@ -38,7 +38,7 @@ def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
 def command(config: pytest.Config, out: Path, *options: str,
             timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """The program as make calls it."""
-    words = [sys.executable, "-m", "vsilicon", *options, f"--out={out}"]
+    words = [sys.executable, "-m", "virtual_silicon", *options, f"--out={out}"]
     if qemu := config.getoption("--qemu"):
         words.append(f"--qemu={qemu}")
     words.append(f"--kernel={config.getoption('--patched-kernel')}")
@@ -86,7 +86,7 @@ def test_panic_in_the_guest(pytestconfig: pytest.Config, tmp_path: Path) -> None
                    "--cmd=echo c >/proc/sysrq-trigger")
     assert done.returncode == 1
     first, *console = done.stderr.splitlines()
-    assert first.startswith("vsilicon: the guest's kernel panicked: sysrq")
+    assert first.startswith("virtual-silicon: the guest's kernel panicked: sysrq")
     assert 3 < len(console) <= boot.TAIL_LINES
     assert all(line.startswith("  | ") for line in console)
 

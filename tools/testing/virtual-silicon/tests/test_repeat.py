@@ -8,8 +8,8 @@ import dataclasses
 import pytest
 
 from guests import Guests
-from vsilicon import repeat, trace
-from vsilicon.boot import Config
+from virtual_silicon import repeat, trace
+from virtual_silicon.boot import Config
 
 
 def test_what_differs_is_named() -> None:

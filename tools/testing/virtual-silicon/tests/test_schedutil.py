@@ -9,7 +9,7 @@ import pytest
 
 from guests import Guests
 from scenarios import SCHEDUTIL_REFUSED
-from vsilicon import guestdata
+from virtual_silicon import guestdata
 
 pytestmark = pytest.mark.boots("schedutil")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vsilicon import machine, ssdt
-from vsilicon.errors import GuestError
+from virtual_silicon import machine, ssdt
+from virtual_silicon.errors import GuestError
 
 
 def test_turbo_entry_comes_first() -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from guests import Guests
-from vsilicon import boot, guestdata
+from virtual_silicon import boot, guestdata
 
 
 @pytest.fixture

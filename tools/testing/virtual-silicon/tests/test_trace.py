@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from vsilicon import plot, trace
-from vsilicon.errors import UsageError
+from virtual_silicon import plot, trace
+from virtual_silicon.errors import UsageError
 
 TEXT = """\
 # virtual-silicon trace 1

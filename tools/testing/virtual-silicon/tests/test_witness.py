@@ -13,8 +13,8 @@ import pytest
 
 from guests import Guests
 from scenarios import MARKS, RESIDENCY_MARK, WITNESS_MACHINES
-from vsilicon import guestdata, machine, trace, turbostat
-from vsilicon.boot import Result
+from virtual_silicon import guestdata, machine, trace, turbostat
+from virtual_silicon.boot import Result
 
 LOADS = list(MARKS)
 

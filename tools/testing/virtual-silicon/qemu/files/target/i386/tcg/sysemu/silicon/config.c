@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The file is what vsilicon makes of a machine description after checking it;
+ * The file is what virtual_silicon makes of a machine description after checking it;
  * here every key must be present, and the first that is not ends the start.
  */
 #include "qemu/osdep.h"

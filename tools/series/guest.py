@@ -16,7 +16,7 @@ _OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "
 
 
 def command(subcommand: str, *options: str) -> list[str]:
-    return [PYTHON, "-m", "vsilicon", subcommand, *options]
+    return [PYTHON, "-m", "virtual_silicon", subcommand, *options]
 
 
 def user_options(*names: str) -> list[str]:
@@ -37,7 +37,7 @@ def check() -> None:
         done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-            raise Fail(said[-1].removeprefix("vsilicon: "), code=done.returncode)
+            raise Fail(said[-1].removeprefix("virtual-silicon: "), code=done.returncode)
 
 
 def call(subcommand: str, which: str) -> int:
@@ -56,7 +56,7 @@ def boot(cmd: str, out: Path, *options: str) -> str:
                                 f"--qemu={paths.QEMU_BINARY}", f"--out={out}", f"--cmd={cmd}",
                                 *options), cwd=paths.TOP, env=environment(), check=False)
     said = done.stderr.decode(errors="replace").strip()
-    if done.returncode and said.startswith("vsilicon:"):
+    if done.returncode and said.startswith("virtual-silicon:"):
         reason, _, details = said.partition("\n")
         raise Fail(reason, details)
     return done.stdout.decode(errors="replace")

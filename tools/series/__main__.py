@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The doors of the Makefile: python3 tools/build DOOR."""
+"""The doors of the Makefile: python3 tools/series DOOR."""
 from __future__ import annotations
 
 import argparse

@@ -12,10 +12,10 @@ from typing import Callable
 
 import base
 import basehashes
+import guest
 import paths
 import proc
 import releases
-import vsilicon
 from manifest import Series
 from ui import Fail, Step, clock, counter, say
 
@@ -64,12 +64,12 @@ def pytest(name: str, directory: Path) -> Count:
         return Count()
     junit, log = paths.TESTS / f"{name}.xml", paths.LOG / f"test-{name}.log"
     junit.unlink(missing_ok=True)
-    command = [vsilicon.PYTHON, "-m", "pytest", "-v", "-rfE", "-p", "no:cacheprovider",
+    command = [guest.PYTHON, "-m", "pytest", "-v", "-rfE", "-p", "no:cacheprovider",
                f"--junitxml={junit}", directory]
     with Step(f"test: {name}") as step:
         try:
             proc.logged(command, log, what=name, cwd=paths.TOP, count=_CASE_DONE,
-                        env=vsilicon.environment(), progress=counter(step, "cases"))
+                        env=guest.environment(), progress=counter(step, "cases"))
         except Fail as failure:
             if not junit.exists():
                 raise
@@ -102,10 +102,10 @@ def kunit(linux: Path) -> Count:
     by the kernel's own parser."""
     out = paths.TESTS / "kunit"
     with Step("test: KUnit in the guest"):
-        vsilicon.boot("true", out, "--append=kunit.enable=1")
+        guest.boot("true", out, "--append=kunit.enable=1")
     parsed = out / "kunit.json"
     parser = linux / "tools/testing/kunit/kunit.py"
-    done = proc.capture([vsilicon.PYTHON, parser, "parse", f"--json={parsed}",
+    done = proc.capture([guest.PYTHON, parser, "parse", f"--json={parsed}",
                          out / "console.log"], cwd=linux, check=False)
     (paths.LOG / "test-kunit.log").write_bytes(done.stdout + done.stderr)
     if not parsed.exists():
@@ -136,7 +136,7 @@ def selftests() -> Count:
     """The kselftests of ours, run in the guest."""
     out = paths.TESTS / "selftests"
     with Step("test: kselftests in the guest"):
-        said = vsilicon.boot("cd /selftests && ./run_kselftest.sh", out, "--time=deterministic")
+        said = guest.boot("cd /selftests && ./run_kselftest.sh", out, "--time=deterministic")
     (paths.LOG / "test-selftests.log").write_text(said)
     return count_tap(said)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The commands behind `python3 -m vsilicon`, one function each."""
+"""The commands behind `python3 -m virtual_silicon`, one function each."""
 
 from __future__ import annotations
 

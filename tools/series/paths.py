@@ -11,7 +11,7 @@ PATCHES = TOP / "patches"
 SILICON = TOP / "tools/testing/virtual-silicon"
 KERNEL_CONFIG = SILICON / "kernel.config"
 PATCHED_CONFIG = SILICON / "kernel-patched.config"
-PACKAGES = TOP / "tools/build/packages.txt"
+PACKAGES = TOP / "tools/series/packages.txt"
 
 BUILD = TOP / "build"
 LINUX = BUILD / "linux"

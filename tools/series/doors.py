@@ -11,6 +11,7 @@ from typing import Callable, Iterator
 import base
 import basehashes
 import cache
+import guest
 import kernel
 import mails
 import manifest
@@ -23,7 +24,6 @@ import replay
 import testrun
 import tree as trees
 import versions
-import vsilicon
 from base import Base
 from manifest import Series
 from ui import say
@@ -96,7 +96,7 @@ def emulator() -> int:
 
 def _guest(subcommand: str, which: str = "patched") -> int:
     """Build what is missing, then hand over to the virtual machine."""
-    vsilicon.check()
+    guest.check()
     packages.ensure("build", "qemu", "guest")
     with _alone():
         if which == "patched":
@@ -105,7 +105,7 @@ def _guest(subcommand: str, which: str = "patched") -> int:
         else:
             kernel.of_base(base.choose())
         qemu.build()
-    return vsilicon.call(subcommand, which)
+    return guest.call(subcommand, which)
 
 
 def governor_replay() -> int:
@@ -128,7 +128,7 @@ def base_run() -> int:
 
 
 def test() -> int:
-    vsilicon.check()
+    guest.check()
     packages.ensure("build", "qemu", "guest", "test")
     with _alone():
         _linux()
@@ -138,7 +138,7 @@ def test() -> int:
         replay.build(base.choose())
         qemu.build()
     return testrun.run([
-        ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/build/tests")),
+        ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),

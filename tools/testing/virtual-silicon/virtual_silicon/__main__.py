@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Command line: python3 -m vsilicon COMMAND."""
+"""Command line: python3 -m virtual_silicon COMMAND."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _trace_commands(sub: Commands) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="vsilicon", description=__doc__)
+    top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
     for add in (_guest_commands, _control_commands, _repeat_command, _witness_command,
                 _machine_commands, _trace_commands):
@@ -160,18 +160,18 @@ def main() -> int:
     try:
         return args.run(args)
     except UsageError as error:
-        print(f"vsilicon: {error}", file=sys.stderr)
+        print(f"virtual-silicon: {error}", file=sys.stderr)
         return 2
     except MissingError as error:
-        print(f"vsilicon: {error}", file=sys.stderr)
+        print(f"virtual-silicon: {error}", file=sys.stderr)
         return 3
     except GuestError as error:
-        print(f"vsilicon: {error}", file=sys.stderr)
+        print(f"virtual-silicon: {error}", file=sys.stderr)
         for line in error.tail:
             print(f"  | {line}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("vsilicon: interrupted", file=sys.stderr)
+        print("virtual-silicon: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return 141
