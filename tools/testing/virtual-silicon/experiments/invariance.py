@@ -13,11 +13,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import pelt					# noqa: E402
-from virtual_silicon import boot, guestdata, initramfs, machine, paths, trace	# noqa: E402
-from virtual_silicon.boot import Result		# noqa: E402
-from virtual_silicon.job import Job			# noqa: E402
-from virtual_silicon.machine import Machine		# noqa: E402
+import pelt  # noqa: E402
+from virtual_silicon import boot, guestdata, initramfs, machine, paths, trace  # noqa: E402
+from virtual_silicon.boot import Result  # noqa: E402
+from virtual_silicon.job import Job  # noqa: E402
+from virtual_silicon.machine import Machine  # noqa: E402
 
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
 FREQ = "$CPU/cpu[0-9]*/cpufreq"

@@ -16,7 +16,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot	# noqa: E402
+from matplotlib import pyplot  # noqa: E402
 
 
 def main() -> int:

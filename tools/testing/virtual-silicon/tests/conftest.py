@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from guests import Guests	# noqa: E402
-from virtual_silicon import paths	# noqa: E402
+from guests import Guests  # noqa: E402
+from virtual_silicon import paths  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,7 +11,6 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-
 from guests import Guests
 from virtual_silicon import boot, distribution, machine, witness
 

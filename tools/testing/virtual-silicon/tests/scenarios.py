@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 from virtual_silicon.job import Job
 from virtual_silicon.machine import Machine
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -247,7 +248,7 @@ def family(m: Machine, cpus: int) -> bytes:
 def waitpkg(m: Machine, cpus: int) -> bytes:
     """UMONITOR, UMWAIT and TPAUSE, or that they are not there."""
     job = Job()
-    job.step("waitpkg", "vs-waitpkg" if m.features["waitpkg"] else "vs-waitpkg --absent")
+    job.step("waitpkg", "vs-waitpkg" if m.features.waitpkg else "vs-waitpkg --absent")
     return job.archive()
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from guests import Guests
 from virtual_silicon import guestdata, trace, turbostat
 from virtual_silicon.boot import Result

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import boot, machine
 from virtual_silicon.errors import GuestError, UsageError
 

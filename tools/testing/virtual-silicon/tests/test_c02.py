@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from guests import Guests
 from scenarios import C02_KHZ, C02_LOADS, IDLE_POLL, IDLE_STATES
 from virtual_silicon import boot, guestdata, machine, trace
@@ -85,7 +84,8 @@ def test_entries_and_time_as_the_model_counts(
     The kernel's time has the exit latency in it, which the model counts apart.
     """
     state = "C0.1" if load == "c01" else "C0.2"
-    exit_ns = machine.load("sapphire-rapids").umwait[state.lower().replace(".", "") + "_exit_ns"]
+    exit_ns = getattr(machine.load("sapphire-rapids").umwait,
+                      state.lower().replace(".", "") + "_exit_ns")
     reasons, seconds = model_used(events, C02_LOADS[load][0], state)
     ended = sum(reasons.values()) - reasons.get("limit", 0)
     seconds += sum(reasons.values()) * exit_ns / 1e9

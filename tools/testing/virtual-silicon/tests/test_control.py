@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from guests import Guests
 from scenarios import BIAS_MARKS, POWER_LIMIT_W, PREFERENCE_MARKS, ROUND_TRIPS
 from virtual_silicon import encode, guestdata, machine, trace, turbostat

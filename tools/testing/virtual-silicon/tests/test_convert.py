@@ -7,7 +7,6 @@ import struct
 from pathlib import Path
 
 import pytest
-
 from guests import Guests
 from virtual_silicon import amd, convert, encode, machine
 from virtual_silicon.errors import UsageError
@@ -39,8 +38,8 @@ def dump(m: Machine) -> str:
     """What the documented commands would print on this machine."""
     by = amd if m.vendor == "AuthenticAMD" else encode
     registers = by.msrs(m) | {msr: value for msr, (value, _) in by.msrs_rw(m).items()}
-    if m.hwp["present"]:
-        registers[0x771] = m.max_ratio | m.base_ratio << 8 | m.hwp["efficient_ratio"] << 16
+    if m.hwp.present:
+        registers[0x771] = m.max_ratio | m.base_ratio << 8 | m.hwp.efficient_ratio << 16
     text = _cpuid(m) + "".join(f"{msr:#x} {value:#x}\n" for msr, value in registers.items())
     text += (f"Model name:          {m.title}\nThread(s) per core:  {m.threads}\n"
              f"Core(s) per socket:  {m.cores}\nSocket(s):           {m.packages}\n")
@@ -65,8 +64,8 @@ def test_there_and_back(name: str) -> None:
                 "threads", "bus_khz", "base_ratio"):
         assert getattr(back, key) == getattr(m, key), key
     assert back.turbo.layout == m.turbo.layout
-    assert back.features["waitpkg"] == m.features["waitpkg"]
-    assert back.hwp["present"] == m.hwp["present"]
+    assert back.features.waitpkg == m.features.waitpkg
+    assert back.hwp.present == m.hwp.present
     assert [(s.name, s.port, s.exit_us, s.residency_us) for s in back.idle] == \
         [(s.name, s.port, s.exit_us, s.residency_us) for s in m.idle]
     assert encode.mwait_edx(back) == encode.mwait_edx(m)
@@ -118,7 +117,7 @@ def test_what_stock_tools_print_in_a_guest(guests: Guests) -> None:
         [m.turbo.limit(n) for n in range(1, 57)]
     assert [(s.name, s.hints[0], s.exit_us, s.residency_us) for s in back.idle] == \
         [(s.name, s.hints[0], s.exit_us, s.residency_us) for s in m.idle]
-    assert back.power["tdp_w"] == m.power["tdp_w"]
+    assert back.power.tdp_w == m.power.tdp_w
 
 
 #: lines to leave out, and what must be said of it

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from guests import Guests
 from virtual_silicon import boot, distribution, machine, witness
 from virtual_silicon.errors import UsageError

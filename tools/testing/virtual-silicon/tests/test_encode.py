@@ -7,13 +7,9 @@ the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
-
 from virtual_silicon import amd, encode, ini, machine
 from virtual_silicon.machine import Machine, Turbo
-
 
 INTEL = [name for name in machine.names()
          if machine.load(name).vendor == "GenuineIntel"]
@@ -25,10 +21,10 @@ def load(name: str) -> Machine:
 
 def kaby_lake() -> Machine:
     """The machine of the manual page, as far as it says."""
-    return dataclasses.replace(
-        load("e3-1240-v5"), base_ratio=31, min_ratio=8,
-        turbo=Turbo("bytes", (1, 2, 3, 4), (42, 41, 40, 39)),
-        power={**load("e3-1240-v5").power, "tdp_w": 45})
+    other = load("e3-1240-v5")
+    turbo = Turbo(layout="bytes", cores=(1, 2, 3, 4), ratios=(42, 41, 40, 39))
+    return other.copy(update={"base_ratio": 31, "min_ratio": 8, "turbo": turbo,
+                              "power": other.power.copy(update={"tdp_w": 45})})
 
 
 def test_turbo_register_as_seen() -> None:
@@ -228,5 +224,5 @@ def test_ini_units() -> None:
     assert sections["power"]["dram_unit_nj"] == 61035
     assert ini.sections(load("e5-2698-v4"))["power"]["dram_unit_nj"] == 15300
     assert sections["power"]["cores_msr"] == 0
-    slow = dataclasses.replace(load("sapphire-rapids"), transition_us=20)
+    slow = load("sapphire-rapids").copy(update={"transition_us": 20})
     assert ini.sections(slow)["control"]["transition_ns"] == 20_000

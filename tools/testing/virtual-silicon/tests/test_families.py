@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-
 from guests import Guests
 from scenarios import FAMILY_MACHINES, MARKS
 from virtual_silicon import guestdata, machine, trace, turbostat

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from guests import Guests
 from virtual_silicon import boot, guestdata, initramfs, machine, qmp, trace
 from virtual_silicon.boot import Result

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import encode, guestdata, initramfs, machine, show, turbostat
 from virtual_silicon.cpio import Archive
 from virtual_silicon.errors import GuestError, MissingError

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from guests import Guests
 
 PRESENT = 16

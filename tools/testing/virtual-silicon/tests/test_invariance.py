@@ -8,10 +8,16 @@ import statistics
 from dataclasses import dataclass, field
 
 import pytest
-
 from guests import Guests
-from scenarios import (BAD_POLICIES, FAMILY_MACHINES, FAULT_SECONDS, GP_AT_BOOT, POLICIES,
-                       TOGGLES, WITNESS_MACHINES)
+from scenarios import (
+    BAD_POLICIES,
+    FAMILY_MACHINES,
+    FAULT_SECONDS,
+    GP_AT_BOOT,
+    POLICIES,
+    TOGGLES,
+    WITNESS_MACHINES,
+)
 from virtual_silicon import guestdata, machine, turbostat
 
 CPU = "/sys/devices/system/cpu"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from guests import Guests
 from scenarios import KIND_MARKS, SMT_MARKS
 from virtual_silicon import guestdata, machine, ssdt, trace, turbostat

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from guests import Guests
 from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
 from virtual_silicon import guestdata, machine, ssdt, trace
@@ -186,8 +185,8 @@ def test_energy_is_the_integral_of_power(hour: tuple[trace.Mark, trace.Mark]) ->
     package_j, cores_j, dram_j = ((b.energy_uj[0][i] - a.energy_uj[0][i]) / 1e6
                                   for i in range(3))
     assert cores_j == pytest.approx(cores_mj / 1000, rel=1e-6)
-    assert package_j == pytest.approx(cores_j + ns / 1e9 * m.power["uncore_w"], rel=1e-6)
-    assert dram_j == pytest.approx(ns / 1e9 * m.power["dram_w"], rel=1e-6)
+    assert package_j == pytest.approx(cores_j + ns / 1e9 * m.power.uncore_w, rel=1e-6)
+    assert dram_j == pytest.approx(ns / 1e9 * m.power.dram_w, rel=1e-6)
 
 
 @pytest.mark.boots("hour")
@@ -199,5 +198,5 @@ def test_guest_saw_the_hour(guests: Guests, hour: tuple[trace.Mark, trace.Mark])
     zones = guests.get("hour").text("clock")
     used = guestdata.energy(zones + "\n" + guests.get("hour").text("hour"))
     package_j = (hour[1].energy_uj[0][0] - hour[0].energy_uj[0][0]) / 1e6
-    wrap_j = 2**32 / 2**machine.load("sapphire-rapids").power["energy_unit_shift"]
+    wrap_j = 2**32 / 2**machine.load("sapphire-rapids").power.energy_unit_shift
     assert used["package"] == pytest.approx(package_j % wrap_j, abs=1)

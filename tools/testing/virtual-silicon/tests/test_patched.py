@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from guests import Guests
 from scenarios import WITNESS_MACHINES
 from virtual_silicon import boot, guestdata, initramfs, paths

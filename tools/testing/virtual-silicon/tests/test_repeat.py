@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-
 from guests import Guests
 from virtual_silicon import repeat, trace
 from virtual_silicon.boot import Config

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import machine, ssdt
 from virtual_silicon.errors import GuestError
 
@@ -44,8 +42,8 @@ def test_each_cpu_is_a_domain() -> None:
 
 @pytest.mark.parametrize("how, code", [("all", 252), ("any", 253)])
 def test_domains_of_several_cpus(how: str, code: int) -> None:
-    m = dataclasses.replace(machine.load("sapphire-rapids"), domain_cpus=2,
-                            coordination=how)
+    m = machine.load("sapphire-rapids").copy(update={"domain_cpus": 2,
+                                                     "coordination": how})
     assert domains(m, 3) == [[0, code, 2], [0, code, 2], [1, code, 1]]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-
 from guests import Guests
 from scenarios import MARKS, RESIDENCY_MARK, WITNESS_MACHINES
 from virtual_silicon import guestdata, machine, trace, turbostat
@@ -220,5 +219,5 @@ def test_full_load_costs_what_the_power_model_says(witness: Witness) -> None:
     m, window = machine.load(witness.name), witness.window("all")
     busy = sum(cpu.busy for cpu in window.cpus.values())
     ratio = round(CLOCKS_MHZ[witness.name][3] * 1000 / m.bus_khz)
-    watts = busy * m.active_w(ratio) + m.power["uncore_w"]
+    watts = busy * m.active_w(ratio) + m.power.uncore_w
     assert window.package_j / window.seconds == pytest.approx(watts, rel=0.02)

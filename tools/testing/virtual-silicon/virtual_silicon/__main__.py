@@ -12,7 +12,6 @@ from typing import Any
 from . import boot, commands, machine, paths
 from .errors import GuestError, MissingError, UsageError
 
-
 #: What add_subparsers() returns has no public name.
 Commands = Any
 

@@ -42,9 +42,9 @@ def msrs(m: Machine) -> dict[int, int]:
            for i, ratio in enumerate(m.pstate_ratios)}
     out |= {PSTATE_DEF + i: 0 for i in range(len(m.pstate_ratios), 8)}
     out[RAPL_UNIT] = encode.rapl_unit(m)
-    if m.features["cppc_msrs"]:
+    if m.features.cppc_msrs:
         out |= {CPPC_CAP1: cppc_cap1(m), CPPC_CAP2: 0}
-    return out | {msr: 0 for msr in m.features["zero_msrs"]}
+    return out | {msr: 0 for msr in m.features.zero_msrs}
 
 
 def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
@@ -67,7 +67,7 @@ def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
     out: dict[LeafKey, Leaf] = {(0x5, None): encode.leaf_5(m),
                                 (0x6, None): (1 << 2, 0, 1 << 0, 0)}
     if m.classes:
-        out[TOPOLOGY, None] = (1 << 30, field(m.features["core_type"], 28, 4), 0, 0)
+        out[TOPOLOGY, None] = (1 << 30, field(m.features.core_type, 28, 4), 0, 0)
     return out
 
 
@@ -78,7 +78,7 @@ def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
     power = 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 14
     out: dict[LeafKey, Leaf] = {(0x1, None): (0, 0, monitor, 0),
                                 (0x80000007, None): (0, 0, 0, power)}
-    if m.features["cppc_msrs"]:
+    if m.features.cppc_msrs:
         out[0x80000008, None] = (0, 1 << 27, 0, 0)
     return out
 

@@ -10,11 +10,26 @@ import sys
 import time
 from pathlib import Path
 
-from . import (boot, convert, demo, distribution, ini, initramfs, machine, paths, plot,
-               qmp, repeat, report, show, ssdt, trace, witness)
+from . import (
+    boot,
+    convert,
+    demo,
+    distribution,
+    ini,
+    initramfs,
+    machine,
+    paths,
+    plot,
+    qmp,
+    repeat,
+    report,
+    show,
+    ssdt,
+    trace,
+    witness,
+)
 from .errors import UsageError
 from .job import Job, Section
-
 
 DEFAULT_MACHINE = "sapphire-rapids"
 

@@ -9,7 +9,7 @@ here: what is missing raises #GP in the guest, as on hardware.
 from __future__ import annotations
 
 import math
-from typing import Iterable
+from collections.abc import Iterable
 
 from .machine import Machine, Turbo
 
@@ -107,9 +107,9 @@ def rapl_unit(m: Machine) -> int:
 
     Silvermont's energy is 2^n uJ instead.
     """
-    energy = m.power["energy_unit_shift"]
-    if m.power["energy_unit_uj"]:
-        energy = round(math.log2(m.power["energy_unit_uj"]))
+    energy = m.power.energy_unit_shift
+    if m.power.energy_unit_uj:
+        energy = round(math.log2(m.power.energy_unit_uj))
     return (field(POWER_SHIFT, 0, 4) | field(energy, 8, 5)
             | field(TIME_SHIFT, 16, 4))
 
@@ -133,17 +133,17 @@ def power_limit(m: Machine) -> int:
     ignored would mislead.
     """
     enable, clamp = 1 << 15, 1 << 16
-    lock = 0 if m.limits["power_tau_s"] else 1 << 63
-    limit1 = (rapl_power(m.power["tdp_w"]) | enable | clamp
+    lock = 0 if m.limits.power_tau_s else 1 << 63
+    limit1 = (rapl_power(m.power.tdp_w) | enable | clamp
               | rapl_time_window(1.0) << 17)
-    limit2 = (rapl_power(m.power["tdp_w"] * 1.2) | enable | clamp
+    limit2 = (rapl_power(m.power.tdp_w * 1.2) | enable | clamp
               | rapl_time_window(0.0078125) << 17)
     return limit1 | limit2 << 32 | lock
 
 
 def pkg_cst_config(m: Machine) -> int:
     """0xE2: package limit 3:0, locked by firmware (bit 15), no demotion."""
-    return field(m.features["pkg_cstate_limit"], 0, 4) | 1 << 15
+    return field(m.features.pkg_cstate_limit, 0, 4) | 1 << 15
 
 
 def msrs(m: Machine) -> dict[int, int]:
@@ -154,29 +154,29 @@ def msrs(m: Machine) -> dict[int, int]:
         0x3A: 1,					# FEATURE_CONTROL: locked, no VMX
         PLATFORM_INFO: platform_info(m),
         0xE2: pkg_cst_config(m),
-        0x19C: LOCK | field(m.features["tj_max"] // 2, 16, 7),	# THERM_STATUS
-        0x1A2: field(m.features["tj_max"], 16),		# TEMPERATURE_TARGET
+        0x19C: LOCK | field(m.features.tj_max // 2, 16, 7),	# THERM_STATUS
+        0x1A2: field(m.features.tj_max, 16),		# TEMPERATURE_TARGET
         0x1AA: 0,					# MISC_PWR_MGMT: no OOB control
-        0x1B1: field(m.features["tj_max"] // 2, 16, 7),	# PACKAGE_THERM_STATUS
+        0x1B1: field(m.features.tj_max // 2, 16, 7),	# PACKAGE_THERM_STATUS
         0x601: 0,					# VR_CURRENT_CONFIG
         RAPL_POWER_UNIT: rapl_unit(m),
         0x60A: 0, 0x60B: 0, 0x60C: 0,			# PKGC3/6/7_IRTL
         0x613: 0,					# PKG_PERF_STATUS: never throttled
-        0x614: rapl_power(m.power["tdp_w"]),		# PKG_POWER_INFO
+        0x614: rapl_power(m.power.tdp_w),		# PKG_POWER_INFO
         0x64F: 0, 0x690: 0, 0x6B1: 0,			# PERF_LIMIT_REASONS
     }
     out.update(TURBO_ENCODERS[m.turbo.layout]((m.part or m).turbo))
-    if not m.limits["power_tau_s"]:
+    if not m.limits.power_tau_s:
         out[PKG_POWER_LIMIT] = power_limit(m)
     out.update(config_tdp(m))
     out.update(package_residency(m))
     out.update(rapl_domains(m))
-    out.update((msr, 0) for msr in m.features["zero_msrs"])
-    if m.features["client_msrs"]:
+    out.update((msr, 0) for msr in m.features.zero_msrs)
+    if m.features.client_msrs:
         out.update(client(m))
     if m.turbo.layout == "atom":
         out.update(atom(m))
-    if m.classes and m.features["core_type"]:
+    if m.classes and m.features.core_type:
         # SECONDARY_TURBO_RATIO_LIMIT: of E-cores, as many as are in use
         out[0x650] = pack_bytes([m.classes[0].max_ratio] * min(8, m.classes[0].cores))
     return out
@@ -204,17 +204,18 @@ def config_tdp(m: Machine) -> dict[int, int]:
 
 def package_residency(m: Machine) -> dict[int, int]:
     """Package C2, C3, C6, C7 counters: zero unless the model counts them."""
-    own = {state.residency_msr for state in (*m.idle, *m.package)}
+    own = ({state.residency_msr for state in m.idle}
+           | {state.residency_msr for state in m.package})
     return {msr: 0 for msr in (0x60D, 0x3F8, 0x3F9, 0x3FA) if msr not in own}
 
 
 def rapl_domains(m: Machine) -> dict[int, int]:
     """What stands beside the energy counters of the domains the part has."""
     out: dict[int, int] = {}
-    if "dram" in m.power["rapl"]:
+    if "dram" in m.power.rapl:
         # DRAM_POWER_LIMIT (locked), DRAM_PERF_STATUS, DRAM_POWER_INFO
         out |= {0x618: LOCK, 0x61B: 0, 0x61C: 0}
-    if "cores" in m.power["rapl"]:
+    if "cores" in m.power.rapl:
         # PP0_POWER_LIMIT (locked), PP0_POLICY
         out |= {0x638: LOCK, 0x63A: 0}
     return out
@@ -242,7 +243,7 @@ def msrs_rw(m: Machine) -> dict[int, tuple[int, int]]:
     }
     if m.turbo.layout == "atom":
         out |= {0x668: (0, 0xFFFFFFFF), 0x669: (0, 0xFFFFFFFF)}	# C6 demotion
-    if m.limits["power_tau_s"]:
+    if m.limits.power_tau_s:
         # both limits, their enable, clamp and time fields
         out[PKG_POWER_LIMIT] = (power_limit(m), 0x00FF_FFFF_00FF_FFFF)
     return out
@@ -275,7 +276,7 @@ def leaf_5(m: Machine) -> Leaf:
 def leaf_6(m: Machine) -> Leaf:
     """EAX: turbo (1), always-running APIC timer (2), HWP (7) and its energy
     preference (10); ECX: APERF/MPERF, EPB (3)."""
-    hwp = 1 << 7 | (1 << 10 if m.hwp["epp"] else 0) if m.hwp["present"] else 0
+    hwp = 1 << 7 | (1 << 10 if m.hwp.epp else 0) if m.hwp.present else 0
     return 1 << 1 | 1 << 2 | hwp, 0, 1 << 0 | 1 << 3, 0
 
 
@@ -297,15 +298,15 @@ def cpuid(m: Machine) -> dict[LeafKey, Leaf]:
     out: dict[LeafKey, Leaf] = {
         (0x5, None): leaf_5(m), (0x6, None): leaf_6(m),
         (0x15, None): leaf_15(m), (0x16, None): leaf_16(m)}
-    if m.features["core_type"]:
+    if m.features.core_type:
         # kind of core 31:24, its model 23:0 (assumed: 1)
-        out[0x1A, None] = (field(m.features["core_type"], 24) | 1, 0, 0, 0)
+        out[0x1A, None] = (field(m.features.core_type, 24) | 1, 0, 0, 0)
     return out
 
 
 def max_level(m: Machine) -> int:
     """Highest basic leaf."""
-    return HYBRID_CPUID_LEVEL if m.features["core_type"] else MAX_CPUID_LEVEL
+    return HYBRID_CPUID_LEVEL if m.features.core_type else MAX_CPUID_LEVEL
 
 
 def max_extended_level(_: Machine) -> int:
@@ -319,8 +320,8 @@ def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
         (0x1, None): (0, 0, monitor | est, 0),
         (0x80000007, None): (0, 0, 0, 1 << 8),	# invariant TSC
     }
-    waitpkg = 1 << 5 if m.features["waitpkg"] else 0
-    hybrid = 1 << 15 if m.features["core_type"] else 0
+    waitpkg = 1 << 5 if m.features.waitpkg else 0
+    hybrid = 1 << 15 if m.features.core_type else 0
     if waitpkg or hybrid:
         out[0x7, 0] = (0, 0, waitpkg, hybrid)
     return out
@@ -337,7 +338,7 @@ def cpuid_clear(m: Machine) -> dict[LeafKey, Leaf]:
                    1 << 21 | 1 << 22 | 1 << 29),
         (0x80000001, None): (0, 0, 1 << 2, 0),
     }
-    if not m.features["waitpkg"]:
+    if not m.features.waitpkg:
         out[0x7, 0] = (0, 0, 1 << 5, 0)
     return out
 

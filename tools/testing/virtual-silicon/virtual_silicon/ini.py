@@ -10,7 +10,6 @@ from __future__ import annotations
 from . import amd, encode, vendor
 from .machine import CoreClass, IdleState, Machine
 
-
 #: CPUID 1AH: E-cores, whose residency counters hold deeper states as well, by
 #: what the base's turbostat takes from them.
 ATOM = 0x20
@@ -47,19 +46,19 @@ def _idle_section(state: IdleState) -> dict[str, object]:
 
 
 def _power_section(m: Machine) -> dict[str, object]:
-    domains = m.power["rapl"]
-    shift = m.power["energy_unit_shift"]
+    domains = m.power.rapl
+    shift = m.power.energy_unit_shift
     is_amd = m.vendor == "AuthenticAMD"
     package = amd.PACKAGE_ENERGY if is_amd else encode.PKG_ENERGY_STATUS
     cores = 0 if is_amd else encode.PP0_ENERGY_STATUS
     return {
         "active_uw": _join(round(m.active_w(ratio) * 1e6) for ratio in m.ratios),
-        "uncore_uw": round(m.power["uncore_w"] * 1e6),
-        "dram_uw": round(m.power["dram_w"] * 1e6),
+        "uncore_uw": round(m.power.uncore_w * 1e6),
+        "dram_uw": round(m.power.dram_w * 1e6),
         "energy_unit_shift": shift,
-        "energy_unit_uj": m.power["energy_unit_uj"],
+        "energy_unit_uj": m.power.energy_unit_uj,
         # Where the part has no unit of its own for DRAM, it is the common one.
-        "dram_unit_nj": (m.power["dram_unit_nj"] or 1000 * m.power["energy_unit_uj"]
+        "dram_unit_nj": (m.power.dram_unit_nj or 1000 * m.power.energy_unit_uj
                          or round(1e9 / 2**shift)),
         "pkg_msr": hex(package) if "package" in domains else 0,
         "cores_msr": hex(cores) if "cores" in domains and cores else 0,
@@ -70,11 +69,11 @@ def _power_section(m: Machine) -> dict[str, object]:
 
 def _limits_section(m: Machine) -> dict[str, object]:
     return {
-        "power_tau_ns": round(m.limits["power_tau_s"] * 1e9),
-        "rth_mk_per_w": round(m.limits["thermal_resistance"] * 1000),
-        "thermal_tau_ns": round(m.limits["thermal_tau_s"] * 1e9),
-        "ambient_mc": round(m.limits["ambient_c"] * 1000),
-        "tjmax_mc": m.features["tj_max"] * 1000,
+        "power_tau_ns": round(m.limits.power_tau_s * 1e9),
+        "rth_mk_per_w": round(m.limits.thermal_resistance * 1000),
+        "thermal_tau_ns": round(m.limits.thermal_tau_s * 1e9),
+        "ambient_mc": round(m.limits.ambient_c * 1000),
+        "tjmax_mc": m.features.tj_max * 1000,
     }
 
 
@@ -96,13 +95,13 @@ def _control_section(m: Machine) -> dict[str, object]:
     out: dict[str, object] = {
         "transition_ns": _us_to_ns(m.transition_us),
         "domain_cpus": m.domain_cpus if m.coordination == "any" else 0,
-        "hwp": int(m.hwp["present"]),
-        "hwp_epp": int(m.hwp["epp"]),
-        "hwp_unit_khz": m.hwp["unit_khz"] or m.bus_khz,
-        "efficient_ratio": m.hwp["efficient_ratio"]}
+        "hwp": int(m.hwp.present),
+        "hwp_epp": int(m.hwp.epp),
+        "hwp_unit_khz": m.hwp.unit_khz or m.bus_khz,
+        "efficient_ratio": m.hwp.efficient_ratio}
     if m.pstate_ratios:
         out["pstate_ratios"] = _join(m.pstate_ratios)
-        out["cppc_nominal"] = (m.cppc(m.base_ratio) if m.features["cppc_msrs"] else 0)
+        out["cppc_nominal"] = (m.cppc(m.base_ratio) if m.features.cppc_msrs else 0)
     return out
 
 
@@ -131,7 +130,7 @@ def sections(m: Machine, cpus: int | None = None) -> dict[str, dict[str, object]
         "clock": {"tsc_khz": m.tsc_khz, "bus_khz": m.bus_khz,
                   "min_ratio": m.min_ratio, "base_ratio": m.base_ratio,
                   "max_ratio": m.max_ratio,
-                  "counter_unit": m.features["counter_unit"]},
+                  "counter_unit": m.features.counter_unit},
         "turbo": {"cores": _join(m.turbo.cores), "ratios": _join(m.turbo.ratios)},
         **_registers(m),
         "idle": {"states": _join(state.name for state in m.idle)},
@@ -139,11 +138,11 @@ def sections(m: Machine, cpus: int | None = None) -> dict[str, dict[str, object]
     for state in m.idle:
         out[f"idle.{state.name}"] = _idle_section(state)
     out["umwait"] = {
-        "present": int(m.features["waitpkg"]),
-        "c01_exit_ns": m.umwait["c01_exit_ns"],
-        "c02_exit_ns": m.umwait["c02_exit_ns"],
-        "c01_power_uw": _mw_to_uw(m.umwait["c01_power_mw"]),
-        "c02_power_uw": _mw_to_uw(m.umwait["c02_power_mw"]),
+        "present": int(m.features.waitpkg),
+        "c01_exit_ns": m.umwait.c01_exit_ns,
+        "c02_exit_ns": m.umwait.c02_exit_ns,
+        "c01_power_uw": _mw_to_uw(m.umwait.c01_power_mw),
+        "c02_power_uw": _mw_to_uw(m.umwait.c02_power_mw),
     }
     out["power"] = _power_section(m)
     out["package"] = {"states": _join(state.name for state in m.package)}

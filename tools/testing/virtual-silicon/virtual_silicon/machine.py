@@ -3,16 +3,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .errors import MachineError, UsageError
-from .schema import Checker
+from .schema import (
+    Checker,
+    CoreClass,
+    Features,
+    Frequency,
+    Hwp,
+    Identity,
+    IdleState,
+    Limits,
+    PackageState,
+    Power,
+    Tables,
+    Time,
+    Turbo,
+    Umwait,
+)
 
 MACHINES = Path(__file__).resolve().parent.parent / "machines"
 
@@ -20,95 +33,23 @@ MACHINES = Path(__file__).resolve().parent.parent / "machines"
 MAX_CPUS = 64
 
 
-@dataclass(frozen=True)
-class IdleState:
-    """One state that MWAIT enters, or a read of an I/O port."""
-
-    name: str
-    hints: tuple[int, ...]
-    port: int
-    exit_us: float
-    entry_us: float
-    residency_us: float
-    residency_msr: int
-    power_mw: float
-    active: bool
-
-
-@dataclass(frozen=True)
-class PackageState:
-    """What the package does once every core rests in `core_state` or deeper."""
-
-    name: str
-    core_state: str
-    uncore_w: float
-    residency_msr: int
-
-
-@dataclass(frozen=True)
-class Turbo:
-    """Highest ratio by the number of active cores: steps, the last covers the rest."""
-
-    layout: str
-    cores: tuple[int, ...]
-    ratios: tuple[int, ...]
-
-    def limit(self, active: int) -> int:
-        """Highest ratio while `active` cores are."""
-        for cores, ratio in zip(self.cores, self.ratios):
-            if active <= cores:
-                return ratio
-        return self.ratios[-1]
-
-
-@dataclass(frozen=True)
-class CoreClass:
-    """Cores that differ from the machine's first kind; 0: as those."""
-
-    name: str
-    cores: int
-    base_ratio: int
-    max_ratio: int
-    efficient_ratio: int
-    hwp_unit_khz: int
-    power_permille: int
-    core_type: int
-
-
-@dataclass(frozen=True)
-class Machine:
-    """One machine file.  Frequencies are ratios of the bus clock.
+class Machine(Identity, Frequency):
+    """One machine.  Frequencies are ratios of the bus clock.
 
     `part` is set in what of_class() returns: the machine that the cores belong to.
     """
 
     name: str
     path: Path
-    title: str
-    vendor: str
-    family: int
-    model: int
-    stepping: int
-    microcode: int
-    packages: int
-    cores: int
-    threads: int
-    bus_khz: int
-    min_ratio: int
-    base_ratio: int
-    transition_us: float
-    domain_cpus: int
-    coordination: str
-    pstate_ratios: Sequence[int]
     turbo: Turbo
-    features: dict[str, Any]
+    features: Features
     idle: tuple[IdleState, ...]
     package: tuple[PackageState, ...]
-    hwp: dict[str, Any]
-    umwait: dict[str, Any]
-    power: dict[str, Any]
-    limits: dict[str, Any]
-    time: dict[str, Any]
+    hwp: Hwp
+    umwait: Umwait
+    power: Power
+    limits: Limits
+    time: Time
     classes: tuple[CoreClass, ...] = ()
     part: Machine | None = None
 
@@ -127,7 +68,7 @@ class Machine:
 
     def cppc(self, ratio: int) -> int:
         """CPPC performance (AMD): one scale for all kinds of cores."""
-        return self.features["cppc_highest"] * ratio // (self.part or self).max_ratio
+        return self.features.cppc_highest * ratio // (self.part or self).max_ratio
 
     def mhz(self, ratio: int) -> float:
         return ratio * self.bus_khz / 1000
@@ -136,7 +77,7 @@ class Machine:
         """Core voltage: linear between v_min and v_max."""
         span = self.max_ratio - self.min_ratio
         share = (ratio - self.min_ratio) / span if span else 1.0
-        return self.power["v_min"] + share * (self.power["v_max"] - self.power["v_min"])
+        return self.power.v_min + share * (self.power.v_max - self.power.v_min)
 
     def active_w(self, ratio: int) -> float:
         """Power of one busy core: C*V^2*f*activity, and leakage as V^3.
@@ -145,22 +86,22 @@ class Machine:
         """
         volts = self.voltage(ratio)
         hertz = ratio * self.bus_khz * 1e3
-        dynamic = (self.power["capacitance_nf"] * 1e-9 * volts**2 * hertz
-                   * self.power["activity"])
-        return dynamic + self.power["leakage_w"] * (volts / self.power["v_max"])**3
+        dynamic = (self.power.capacitance_nf * 1e-9 * volts**2 * hertz
+                   * self.power.activity)
+        return dynamic + self.power.leakage_w * (volts / self.power.v_max)**3
 
     def of_class(self, kind: CoreClass) -> Machine:
         """The machine as one of these cores shows it in its registers."""
         base = kind.base_ratio or self.base_ratio
         ratios = tuple(min(ratio, kind.max_ratio) for ratio in self.turbo.ratios)
         states = (base, *self.pstate_ratios[1:]) if self.pstate_ratios else ()
-        return dataclasses.replace(
-            self, base_ratio=base, pstate_ratios=states, part=self,
-            turbo=dataclasses.replace(self.turbo, ratios=ratios),
-            hwp=self.hwp | {
-                "efficient_ratio": kind.efficient_ratio or self.hwp["efficient_ratio"],
-                "unit_khz": kind.hwp_unit_khz or self.bus_khz},
-            features=self.features | {"core_type": kind.core_type})
+        return self.copy(update={
+            "base_ratio": base, "pstate_ratios": states, "part": self,
+            "turbo": self.turbo.copy(update={"ratios": ratios}),
+            "hwp": self.hwp.copy(update={
+                "efficient_ratio": kind.efficient_ratio or self.hwp.efficient_ratio,
+                "unit_khz": kind.hwp_unit_khz or self.bus_khz}),
+            "features": self.features.copy(update={"core_type": kind.core_type})})
 
     def sockets(self, cpus: int) -> int:
         """Packages used for so many CPUs: one while it has the threads."""
@@ -203,53 +144,62 @@ class Machine:
         return cpus
 
 
+Machine.update_forward_refs()
+
+
+@cache
+def families() -> dict[str, list[str]]:
+    """Names of machines by the file that they are in: its parts, or itself."""
+    out = {}
+    for path in sorted(MACHINES.glob("*.toml")):
+        out[path.stem] = list(_read(path)[1].get("part", {path.stem: {}}))
+    return out
+
+
 def names() -> list[str]:
-    return sorted(path.stem for path in MACHINES.glob("*.toml"))
+    return sorted(name for parts in families().values() for name in parts)
 
 
-def find(name: str) -> Path:
-    """Path of a machine given by name, or by the path of its file."""
+def find(name: str) -> tuple[Path, str]:
+    """File of a machine given by name or by the file's path; the part's name in it."""
     if name.endswith(".toml") or "/" in name:
         path = Path(name)
         if not path.is_file():
             raise UsageError(f"machine file {name}: not found")
-        return path
-    if name not in names():
-        raise UsageError(f"unknown machine {name!r}; there are: {', '.join(names())}")
-    return MACHINES / f"{name}.toml"
+        return path, path.stem
+    for family, parts in families().items():
+        if name in parts:
+            return MACHINES / f"{family}.toml", name
+    raise UsageError(f"unknown machine {name!r}; there are: {', '.join(names())}")
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MachineError(path, 0, f"cannot be read: {error}") from error
+    return text, _tables(text, path)
 
 
 def load(name: str) -> Machine:
-    path = find(name)
-    try:
-        return parse(path.read_text(encoding="utf-8"), path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise MachineError(path, 0, f"cannot be read: {error}") from error
+    path, part = find(name)
+    return parse(_read(path)[0], path, part)
 
 
-def parse(text: str, path: Path) -> Machine:
+def parse(text: str, path: Path, name: str = "") -> Machine:
     """Machine from the text of a file; MachineError names file and line."""
-    checker = Checker(path, text)
-    values = checker.check(_with_model(_tables(text, path), checker))
-    del values["machine"]["like"]
-    _check_turbo(checker, values)
-    _check_idle(checker, values)
-    _check_package(checker, values)
-    _check_power(checker, values)
-    _check_control(checker, values)
-    _check_classes(checker, values)
-    turbo = values["turbo"]
-    return Machine(
-        name=path.stem, path=path,
-        **values["machine"], **values["frequency"],
-        turbo=Turbo(turbo["layout"], tuple(turbo["cores"]), tuple(turbo["ratios"])),
-        features=values["features"],
-        idle=tuple(IdleState(**{**state, "hints": tuple(state["hints"])})
-                   for state in values["idle"]),
-        package=tuple(PackageState(**state) for state in values["package"]),
-        hwp=values["hwp"], umwait=values["umwait"], power=values["power"],
-        limits=values["limits"], time=values["time"],
-        classes=tuple(CoreClass(**kind) for kind in values["class"]))
+    name = name or path.stem
+    checker = Checker(path, text, name)
+    t = checker.check(_whole(_tables(text, path), name, checker))
+    _check_turbo(checker, t)
+    _check_idle(checker, t)
+    _check_package(checker, t)
+    _check_power(checker, t)
+    _check_control(checker, t)
+    _check_classes(checker, t)
+    tables = dict(t)
+    return Machine(name=name, path=path, **dict(tables.pop("machine")),
+                   **dict(tables.pop("frequency")), **tables)
 
 
 def _tables(text: str, path: Path) -> dict[str, Any]:
@@ -259,28 +209,35 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
         raise _syntax_error(error, text, path) from error
 
 
-def _with_model(data: dict[str, Any], checker: Checker) -> dict[str, Any]:
-    """`like` names the machine that this one differs from by its own keys.
-
-    Arrays of tables are replaced as a whole.
-    """
+def _whole(data: dict[str, Any], name: str, checker: Checker) -> dict[str, Any]:
+    """The tables of a machine: the file's, its part's in front of them; behind them
+    those of the machine that it is like."""
+    parts = data.pop("part", {name: {}})
+    if not isinstance(parts, dict) or not isinstance(parts.get(name), dict):
+        raise UsageError(f"{checker.path} has several machines; give a name: "
+                         + ", ".join(parts))
+    data = _in_front(data, parts[name])
     own = data.get("machine")
     if not isinstance(own, dict) or "like" not in own:
         return data
-    like = own["like"]
+    like = own.pop("like")
     if like not in names():
         raise checker.fail(f"like names no machine; there are: {', '.join(names())}",
                            "machine", "like")
-    path = MACHINES / f"{like}.toml"
-    model = _tables(path.read_text(encoding="utf-8"), path)
-    if "like" in model["machine"]:
-        raise checker.fail(f"{like} is itself like another machine",
-                           "machine", "like")
-    for name, table in data.items():
-        if isinstance(table, dict) and isinstance(model.get(name), dict):
-            table = model[name] | table
-        model[name] = table
-    return model
+    path, part = find(like)
+    text, model = _read(path)
+    if "like" in model.get("machine", {}):
+        raise checker.fail(f"{like} is itself like another machine", "machine", "like")
+    return _in_front(_whole(model, part, Checker(path, text, part)), data)
+
+
+def _in_front(back: dict[str, Any], front: dict[str, Any]) -> dict[str, Any]:
+    """Key by key; arrays of tables are replaced as a whole."""
+    out = dict(back)
+    for name, table in front.items():
+        both = isinstance(table, dict) and isinstance(back.get(name), dict)
+        out[name] = back[name] | table if both else table
+    return out
 
 
 def _syntax_error(error: Exception, text: str, path: Path) -> MachineError:
@@ -293,10 +250,10 @@ def _syntax_error(error: Exception, text: str, path: Path) -> MachineError:
     return MachineError(path, line, f"syntax: {match[1]}")
 
 
-def _check_turbo(checker: Checker, values: dict[str, Any]) -> None:
-    turbo, freq = values["turbo"], values["frequency"]
-    cores, ratios = turbo["cores"], turbo["ratios"]
-    count = values["machine"]["cores"]
+def _check_turbo(checker: Checker, t: Tables) -> None:
+    turbo, freq = t.turbo, t.frequency
+    cores, ratios = turbo.cores, turbo.ratios
+    count = t.machine.cores
     if len(cores) != len(ratios):
         raise checker.fail(f"{len(cores)} core counts but {len(ratios)} ratios",
                            "turbo", "ratios")
@@ -309,16 +266,16 @@ def _check_turbo(checker: Checker, values: dict[str, Any]) -> None:
         raise checker.fail(f"the last step is for {cores[-1]} cores, the machine "
                            f"has {count}", "turbo", "cores")
     _check_layout(checker, turbo)
-    _check_vendor(checker, values)
-    if freq["base_ratio"] * freq["bus_khz"] % 1000:
+    _check_vendor(checker, t)
+    if freq.base_ratio * freq.bus_khz % 1000:
         # CPUID 15H: the kernel multiplies in 32 bits
         raise checker.fail("base_ratio times bus_khz must make whole MHz",
                            "frequency", "bus_khz")
-    if freq["min_ratio"] > freq["base_ratio"]:
-        raise checker.fail(f"min_ratio {freq['min_ratio']} is above base_ratio "
-                           f"{freq['base_ratio']}", "frequency", "min_ratio")
-    if freq["base_ratio"] > ratios[-1]:
-        raise checker.fail(f"base_ratio {freq['base_ratio']} is above the lowest "
+    if freq.min_ratio > freq.base_ratio:
+        raise checker.fail(f"min_ratio {freq.min_ratio} is above base_ratio "
+                           f"{freq.base_ratio}", "frequency", "min_ratio")
+    if freq.base_ratio > ratios[-1]:
+        raise checker.fail(f"base_ratio {freq.base_ratio} is above the lowest "
                            f"turbo ratio {ratios[-1]}", "frequency", "base_ratio")
 
 
@@ -328,8 +285,8 @@ LAYOUT_ROOM = {"bytes": (24, 24, 127), "groups": (255, 8, 255),
                "none": (255, 16, 255)}
 
 
-def _check_layout(checker: Checker, turbo: dict[str, Any]) -> None:
-    layout, cores, ratios = turbo["layout"], turbo["cores"], turbo["ratios"]
+def _check_layout(checker: Checker, turbo: Turbo) -> None:
+    layout, cores, ratios = turbo.layout, turbo.cores, turbo.ratios
     most_cores, most_steps, most_ratio = LAYOUT_ROOM[layout]
     if cores[-1] > most_cores:
         raise checker.fail(f"layout \"{layout}\" has room for {most_cores} cores, the "
@@ -347,17 +304,17 @@ def _check_layout(checker: Checker, turbo: dict[str, Any]) -> None:
                            "ratios", "turbo", "cores")
 
 
-def _check_vendor(checker: Checker, values: dict[str, Any]) -> None:
+def _check_vendor(checker: Checker, t: Tables) -> None:
     """AMD parts have P-states by number, and no register with a turbo table."""
-    amd = values["machine"]["vendor"] == "AuthenticAMD"
-    states, base = values["frequency"]["pstate_ratios"], values["frequency"]["base_ratio"]
-    if amd != (values["turbo"]["layout"] == "none"):
+    amd = t.machine.vendor == "AuthenticAMD"
+    states, base = t.frequency.pstate_ratios, t.frequency.base_ratio
+    if amd != (t.turbo.layout == "none"):
         raise checker.fail("layout \"none\" goes with vendor \"AuthenticAMD\", and only "
                            "with it", "turbo", "layout")
     if amd != bool(states):
         raise checker.fail("pstate_ratios go with vendor \"AuthenticAMD\", and only with "
                            "it", "frequency", "pstate_ratios")
-    if values["features"]["cppc_msrs"] and not amd:
+    if t.features.cppc_msrs and not amd:
         raise checker.fail("cppc_msrs goes with vendor \"AuthenticAMD\"", "features",
                            "cppc_msrs")
     if amd and (len(states) > 8 or states[0] != base
@@ -366,11 +323,11 @@ def _check_vendor(checker: Checker, values: dict[str, Any]) -> None:
                            "frequency", "pstate_ratios")
 
 
-def _check_idle(checker: Checker, values: dict[str, Any]) -> None:
+def _check_idle(checker: Checker, t: Tables) -> None:
     seen: dict[int, str] = {}
     last = 0.0
-    for index, state in enumerate(values["idle"]):
-        name, exit_us = state["name"], state["exit_us"]
+    for index, state in enumerate(t.idle):
+        name, exit_us = state.name, state.exit_us
         if exit_us <= 0:
             raise checker.fail(f"{name}: exit latency must be above zero",
                                "idle", "exit_us", index)
@@ -378,89 +335,89 @@ def _check_idle(checker: Checker, values: dict[str, Any]) -> None:
             raise checker.fail(f"{name}: exit latency {exit_us} us does not rise; "
                                f"the state before has {last}", "idle", "exit_us", index)
         last = exit_us
-        if bool(state["hints"]) == bool(state["port"]):
+        if bool(state.hints) == bool(state.port):
             raise checker.fail(f"{name}: needs hints, or else a port", "idle", "hints",
                                index)
-        for hint in state["hints"]:
+        for hint in state.hints:
             if hint in seen:
                 raise checker.fail(f"{name}: hint {hint:#04x} is already "
                                    f"{seen[hint]}'s", "idle", "hints", index)
             seen[hint] = name
-    state_names = [state["name"] for state in values["idle"]]
+    state_names = [state.name for state in t.idle]
     for index, name in enumerate(state_names):
         if not re.fullmatch(r"C[0-9A-Za-z]+", name) or name in state_names[:index]:
             raise checker.fail(f"state name {name!r} must be C and letters or "
                                "digits, and unique", "idle", "name", index)
 
 
-def _check_package(checker: Checker, values: dict[str, Any]) -> None:
+def _check_package(checker: Checker, t: Tables) -> None:
     """Deeper package states need deeper core states and draw less."""
-    order = [state["name"] for state in values["idle"]]
-    depth, watts = -1, values["power"]["uncore_w"]
-    for index, state in enumerate(values["package"]):
-        name, core = state["name"], state["core_state"]
+    order = [state.name for state in t.idle]
+    depth, watts = -1, t.power.uncore_w
+    for index, state in enumerate(t.package):
+        name, core = state.name, state.core_state
         if core not in order:
             raise checker.fail(f"{name}: no idle state {core!r}; there are: "
                                + ", ".join(order), "package", "core_state", index)
         if order.index(core) < depth:
             raise checker.fail(f"{name}: core_state must not be less deep than the "
                                "one before", "package", "core_state", index)
-        if state["uncore_w"] > watts:
-            raise checker.fail(f"{name}: {state['uncore_w']} W is more than {watts} W "
+        if state.uncore_w > watts:
+            raise checker.fail(f"{name}: {state.uncore_w} W is more than {watts} W "
                                "without it", "package", "uncore_w", index)
-        depth, watts = order.index(core), state["uncore_w"]
-    if len(values["package"]) > 3:
+        depth, watts = order.index(core), state.uncore_w
+    if len(t.package) > 3:
         raise checker.fail("more than 3 package states", "package", "", 3)
 
 
-def _check_control(checker: Checker, values: dict[str, Any]) -> None:
-    hwp, freq, limits = values["hwp"], values["frequency"], values["limits"]
-    efficient = hwp["efficient_ratio"]
-    if hwp["present"] and not freq["min_ratio"] <= efficient <= freq["base_ratio"]:
+def _check_control(checker: Checker, t: Tables) -> None:
+    hwp, freq, limits = t.hwp, t.frequency, t.limits
+    efficient = hwp.efficient_ratio
+    if hwp.present and not freq.min_ratio <= efficient <= freq.base_ratio:
         raise checker.fail(f"efficient_ratio {efficient} is not within min_ratio and "
                            "base_ratio", "hwp", "efficient_ratio")
-    if limits["thermal_resistance"] and not limits["thermal_tau_s"]:
+    if limits.thermal_resistance and not limits.thermal_tau_s:
         raise checker.fail("thermal_resistance needs thermal_tau_s above zero",
                            "limits", "thermal_resistance")
 
 
-def _check_classes(checker: Checker, values: dict[str, Any]) -> None:
-    freq, classes = values["frequency"], values["class"]
-    amd, top = bool(freq["pstate_ratios"]), values["turbo"]["ratios"][0]
+def _check_classes(checker: Checker, t: Tables) -> None:
+    freq, classes = t.frequency, t.classes
+    amd, top = bool(freq.pstate_ratios), t.turbo.ratios[0]
     for index, kind in enumerate(classes):
-        base = kind["base_ratio"] or freq["base_ratio"]
-        if not freq["min_ratio"] <= base <= kind["max_ratio"] <= top:
+        base = kind.base_ratio or freq.base_ratio
+        if not freq.min_ratio <= base <= kind.max_ratio <= top:
             raise checker.fail(
-                f"{kind['name']}: base_ratio {base} and max_ratio {kind['max_ratio']} "
-                f"do not rise from min_ratio {freq['min_ratio']} to the machine's "
+                f"{kind.name}: base_ratio {base} and max_ratio {kind.max_ratio} "
+                f"do not rise from min_ratio {freq.min_ratio} to the machine's "
                 f"highest, {top}", "class", "max_ratio", index)
-        if kind["efficient_ratio"] > base:
-            raise checker.fail(f"{kind['name']}: efficient_ratio is above base_ratio",
+        if kind.efficient_ratio > base:
+            raise checker.fail(f"{kind.name}: efficient_ratio is above base_ratio",
                                "class", "efficient_ratio", index)
-        if amd and len(freq["pstate_ratios"]) > 1 and base <= freq["pstate_ratios"][1]:
-            raise checker.fail(f"{kind['name']}: base_ratio {base} is not above the "
+        if amd and len(freq.pstate_ratios) > 1 and base <= freq.pstate_ratios[1]:
+            raise checker.fail(f"{kind.name}: base_ratio {base} is not above the "
                                "second of pstate_ratios", "class", "base_ratio", index)
-        if amd and kind["core_type"] > 15:
-            raise checker.fail(f"{kind['name']}: core_type {kind['core_type']} does not fit "
+        if amd and kind.core_type > 15:
+            raise checker.fail(f"{kind.name}: core_type {kind.core_type} does not fit "
                                "the 4 bits of CPUID 80000026H", "class", "core_type", index)
-        if not amd and bool(kind["core_type"]) != bool(values["features"]["core_type"]):
-            raise checker.fail(f"{kind['name']}: core_type is for all kinds of cores, "
+        if not amd and bool(kind.core_type) != bool(t.features.core_type):
+            raise checker.fail(f"{kind.name}: core_type is for all kinds of cores, "
                                "features.core_type for the first, or for none",
                                "class", "core_type", index)
-        if not re.fullmatch(r"\w+", kind["name"]) or kind["name"] in [
-                other["name"] for other in classes[:index]]:
-            raise checker.fail(f"class name {kind['name']!r} must be letters or digits, "
+        if not re.fullmatch(r"\w+", kind.name) or kind.name in [
+                other.name for other in classes[:index]]:
+            raise checker.fail(f"class name {kind.name!r} must be letters or digits, "
                                "and unique", "class", "name", index)
-    if sum(kind["cores"] for kind in classes) >= values["machine"]["cores"] and classes:
+    if sum(kind.cores for kind in classes) >= t.machine.cores and classes:
         raise checker.fail("the classes leave no core of the first kind", "class",
                            "cores", len(classes) - 1)
 
 
-def _check_power(checker: Checker, values: dict[str, Any]) -> None:
-    power = values["power"]
-    if power["v_max"] < power["v_min"]:
-        raise checker.fail(f"v_max {power['v_max']} is below v_min {power['v_min']}",
+def _check_power(checker: Checker, t: Tables) -> None:
+    power = t.power
+    if power.v_max < power.v_min:
+        raise checker.fail(f"v_max {power.v_max} is below v_min {power.v_min}",
                            "power", "v_max")
-    if values["features"]["waitpkg"] and not values["umwait"]["c02_exit_ns"]:
+    if t.features.waitpkg and not t.umwait.c02_exit_ns:
         raise checker.fail("waitpkg needs [umwait] with c02_exit_ns above zero",
                            "features", "waitpkg")

@@ -9,10 +9,10 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 from . import boot
 from .machine import Machine
@@ -50,7 +50,7 @@ def _digest(path: Path) -> str:
 def instructions(m: Machine, report: dict) -> int:
     """From cycles: exact without memory_permille, SMT and pause_cycles."""
     cycles = sum(cpu["aperf"] for cpu in report["cpus"])
-    return cycles * 1000 // m.time["cycles_per_1000_insns"]
+    return cycles * 1000 // m.time.cycles_per_1000_insns
 
 
 def _children_seconds() -> float:

@@ -1,164 +1,218 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a machine file may say: keys, types, ranges and defaults, all in one place.
 
-The rest of the package sees only values that passed through check().
+Each table is a class.  The rest of the package sees only what passed through them.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Extra, Field, ValidationError, validator
+from pydantic.fields import ModelField
 
 from .errors import MachineError
 
-REQUIRED = object()
+Ratio = Annotated[int, Field(ge=1, le=255)]
+OwnRatio = Annotated[int, Field(ge=0, le=255)]		# 0: none of its own
+Ratios = Annotated[tuple[int, ...], Field(ge=1, le=255)]
+Hints = Annotated[tuple[int, ...], Field(ge=0, le=0xFF)]
+Register = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]	# 0: none
+NotNegative = Annotated[float, Field(ge=0)]
+Volts = Annotated[float, Field(ge=0.1, le=2)]
+
+_NAMES: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number",
+                           str: "a string"}
+_LISTS: dict[type, str] = {int: "a list of integers", float: "a list of numbers"}
 
 
-@dataclass(frozen=True)
-class Key:
-    """One key of a table: its type, default and allowed range."""
+class Table(BaseModel):
+    """Types are TOML's: 1 is not true, and "1" not an integer."""
 
-    kind: str  # "int", "number", "bool", "string", "ints", "strings"
-    default: Any = REQUIRED
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
+    class Config:
+        extra = Extra.forbid
+        frozen = True
+
+    @validator("*", pre=True)
+    def _toml_type(cls, value: Any, field: ModelField) -> Any:
+        kind = next((kind for kind in _NAMES if isinstance(field.type_, type)
+                     and issubclass(field.type_, kind)), None)
+        several = field.outer_type_ is not field.type_
+        items = value if several and isinstance(value, (list, tuple)) else [value]
+        if several and (items is not value or items == []) or kind and not all(
+                isinstance(item, (int, float) if kind is float else kind)
+                and isinstance(item, bool) == (kind is bool) for item in items):
+            names = _LISTS if several else _NAMES
+            raise ValueError(f"must be {names[kind] if kind else 'a list'}, not {value!r}")
+        return value
 
 
-#: Tables and keys.  "[[idle]]" is an array of tables, at least one.
-SCHEMA: dict[str, dict[str, Key]] = {
-    "machine": {
-        "like": Key("string", ""),
-        "title": Key("string"),
-        "vendor": Key("string", "GenuineIntel", choices=("GenuineIntel", "AuthenticAMD")),
-        "family": Key("int", 6, 6, 31),
-        "model": Key("int", low=0, high=255),
-        "stepping": Key("int", 0, 0, 15),
-        "microcode": Key("int", 1, 1, 2**32 - 1),
-        "packages": Key("int", 1, 1, 8),
-        "cores": Key("int", low=1, high=256),
-        "threads": Key("int", 1, 1, 4),		# of each core
-    },
-    "class": {
-        "name": Key("string"),
-        "cores": Key("int", low=1, high=255),	# so many of the machine's
-        "base_ratio": Key("int", 0, 0, 255),	# 0: as the machine
-        "max_ratio": Key("int", low=1, high=255),
-        "efficient_ratio": Key("int", 0, 0, 255),
-        "hwp_unit_khz": Key("int", 0, 0, 200_000),
-        "power_permille": Key("int", 1000, 1, 10_000),
-        "core_type": Key("int", 0, 0, 255),	# CPUID 1AH, with features.core_type;
-						# AMD: 80000026H, 1: efficient
-    },
-    "frequency": {
-        "bus_khz": Key("int", 100_000, 25_000, 200_000),
-        "min_ratio": Key("int", low=1, high=255),
-        "base_ratio": Key("int", low=1, high=255),
-        "transition_us": Key("number", 0.0, 0, 10_000),
-        "pstate_ratios": Key("ints", (), 1, 255),	# AMD: P0 (base) and on
-        "domain_cpus": Key("int", 1, 1, 256),	# whose P-state _PSD says is one
-        "coordination": Key("string", "hw", choices=("hw", "all", "any")),
-    },
-    "hwp": {
-        "present": Key("bool", False),
-        "efficient_ratio": Key("int", 0, 0, 255),
-        "unit_khz": Key("int", 0, 0, 200_000),	# of a performance level, 0: bus_khz
-        "epp": Key("bool", True),		# else the energy-performance bias
-    },
-    "turbo": {
-        "layout": Key("string", choices=("bytes", "groups", "deltas", "atom", "none")),
-        "cores": Key("ints", low=1, high=255),
-        "ratios": Key("ints", low=1, high=255),
-    },
-    "features": {
-        "waitpkg": Key("bool", False),
-        "client_msrs": Key("bool", False),
-        "pkg_cstate_limit": Key("int", 0, 0, 15),
-        "tj_max": Key("int", 100, 1, 127),
-        "core_type": Key("int", 0, 0, 255),	# CPUID 1AH, of a hybrid part
-        "counter_unit": Key("int", 1, 1, 1024),	# cycles of APERF and MPERF
-        "cppc_msrs": Key("bool", False),	# AMD: requests by MSRC001_02Bx
-        "cppc_highest": Key("int", 255, 1, 255),	# AMD: performance at the top
-        "zero_msrs": Key("ints", (), 0, 0xFFFFFFFF),
-        "cst_hints": Key("ints", (), 0, 0xFF),	# _CST: MWAIT hints, C1 first
-    },
-    "idle": {
-        "name": Key("string"),
-        "hints": Key("ints", (), 0, 0xFF),
-        "port": Key("int", 0, 0, 0xFFFF),	# a read of it enters the state
-        "exit_us": Key("number"),
-        "entry_us": Key("number", 0.0, 0),
-        "residency_us": Key("number", low=0),
-        "residency_msr": Key("int", 0, 0, 0xFFFFFFFF),
-        "power_mw": Key("number", low=0),
-        "active": Key("bool", False),
-    },
-    "package": {
-        "name": Key("string"),
-        "core_state": Key("string"),
-        "uncore_w": Key("number", low=0),
-        "residency_msr": Key("int", low=1, high=0xFFFFFFFF),
-    },
-    "umwait": {
-        "c01_exit_ns": Key("int", 0, 0),
-        "c02_exit_ns": Key("int", 0, 0),
-        "c01_power_mw": Key("number", 0.0, 0),
-        "c02_power_mw": Key("number", 0.0, 0),
-    },
-    "power": {
-        "tdp_w": Key("number", low=1, high=1000),
-        "uncore_w": Key("number", low=0),
-        "dram_w": Key("number", 0.0, 0),
-        "v_min": Key("number", low=0.1, high=2),
-        "v_max": Key("number", low=0.1, high=2),
-        "leakage_w": Key("number", low=0),
-        "capacitance_nf": Key("number", low=0),
-        "activity": Key("number", 1.0, 0.01, 1),
-        "energy_unit_shift": Key("int", 14, 1, 31),	# 1/2^n J
-        "energy_unit_uj": Key("int", 0, 0, 4096),	# in its place
-        "dram_unit_nj": Key("int", 0, 0),
-        "rapl": Key("strings", choices=("package", "cores", "dram")),
-    },
-    "limits": {
-        "power_tau_s": Key("number", 0.0, 0, 1000),
-        "thermal_resistance": Key("number", 0.0, 0, 100),	# K/W
-        "thermal_tau_s": Key("number", 0.0, 0, 1000),
-        "ambient_c": Key("number", 25.0, 0, 100),
-    },
-    "time": {
-        "cycles_per_1000_insns": Key("int", 8000, 100, 100_000),
-        "quantum_ns": Key("int", 10_000, 1_000, 1_000_000),
-        "memory_permille": Key("int", 0, 0, 1000),
-        "pause_cycles": Key("int", 0, 0, 1_000_000),
-        "smt_permille": Key("int", 600, 100, 1000),
-        "ipi_ns": Key("int", 0, 0, 1_000_000),
-    },
-}
+class Identity(Table):
+    """[machine]"""
 
-OPTIONAL_TABLES = {"umwait", "time", "features", "hwp", "package", "limits",
-                   "class"}
-ARRAY_TABLES = {"idle", "package", "class"}
+    title: str
+    vendor: Literal["GenuineIntel", "AuthenticAMD"] = "GenuineIntel"
+    family: int = Field(default=6, ge=6, le=31)
+    model: int = Field(ge=0, le=255)
+    stepping: int = Field(default=0, ge=0, le=15)
+    microcode: int = Field(default=1, ge=1, le=2**32 - 1)
+    packages: int = Field(default=1, ge=1, le=8)
+    cores: int = Field(ge=1, le=256)
+    threads: int = Field(default=1, ge=1, le=4)		# of each core
 
-_TYPE_NAMES = {
-    "int": "an integer", "number": "a number", "bool": "true or false",
-    "string": "a string", "ints": "a list of integers",
-    "strings": "a list of strings",
-}
+
+class Frequency(Table):
+    bus_khz: int = Field(default=100_000, ge=25_000, le=200_000)
+    min_ratio: Ratio
+    base_ratio: Ratio
+    transition_us: float = Field(default=0.0, ge=0, le=10_000)
+    pstate_ratios: Ratios = ()			# AMD: P0 (base) and on
+    domain_cpus: int = Field(default=1, ge=1, le=256)	# whose P-state _PSD says is one
+    coordination: Literal["hw", "all", "any"] = "hw"
+
+
+class CoreClass(Table):
+    """Cores that differ from the machine's first kind; 0: as those."""
+
+    name: str
+    cores: int = Field(ge=1, le=255)		# so many of the machine's
+    base_ratio: OwnRatio = 0
+    max_ratio: Ratio
+    efficient_ratio: OwnRatio = 0
+    hwp_unit_khz: int = Field(default=0, ge=0, le=200_000)
+    power_permille: int = Field(default=1000, ge=1, le=10_000)
+    # CPUID 1AH, with features.core_type; AMD: 80000026H, 1: efficient
+    core_type: int = Field(default=0, ge=0, le=255)
+
+
+class Hwp(Table):
+    present: bool = False
+    efficient_ratio: OwnRatio = 0
+    unit_khz: int = Field(default=0, ge=0, le=200_000)	# of a performance level, 0: bus_khz
+    epp: bool = True				# else the energy-performance bias
+
+
+class Turbo(Table):
+    """Highest ratio by the number of active cores: steps, the last covers the rest."""
+
+    layout: Literal["bytes", "groups", "deltas", "atom", "none"]
+    cores: Ratios
+    ratios: Ratios
+
+    def limit(self, active: int) -> int:
+        """Highest ratio while `active` cores are."""
+        for cores, ratio in zip(self.cores, self.ratios):
+            if active <= cores:
+                return ratio
+        return self.ratios[-1]
+
+
+class Features(Table):
+    waitpkg: bool = False
+    client_msrs: bool = False
+    pkg_cstate_limit: int = Field(default=0, ge=0, le=15)
+    tj_max: int = Field(default=100, ge=1, le=127)
+    core_type: int = Field(default=0, ge=0, le=255)	# CPUID 1AH, of a hybrid part
+    counter_unit: int = Field(default=1, ge=1, le=1024)	# cycles of APERF and MPERF
+    cppc_msrs: bool = False			# AMD: requests by MSRC001_02Bx
+    cppc_highest: Ratio = 255			# AMD: performance at the top
+    zero_msrs: Annotated[tuple[int, ...], Field(ge=0, le=0xFFFFFFFF)] = ()
+    cst_hints: Hints = ()			# _CST: MWAIT hints, C1 first
+
+
+class IdleState(Table):
+    """One state that MWAIT enters, or a read of an I/O port."""
+
+    name: str
+    hints: Hints = ()
+    port: int = Field(default=0, ge=0, le=0xFFFF)
+    exit_us: float
+    entry_us: NotNegative = 0.0
+    residency_us: NotNegative
+    residency_msr: Register = 0
+    power_mw: NotNegative
+    active: bool = False
+
+
+class PackageState(Table):
+    """What the package does once every core rests in `core_state` or deeper."""
+
+    name: str
+    core_state: str
+    uncore_w: NotNegative
+    residency_msr: int = Field(ge=1, le=0xFFFFFFFF)
+
+
+class Umwait(Table):
+    c01_exit_ns: int = Field(default=0, ge=0)
+    c02_exit_ns: int = Field(default=0, ge=0)
+    c01_power_mw: NotNegative = 0.0
+    c02_power_mw: NotNegative = 0.0
+
+
+class Power(Table):
+    tdp_w: float = Field(ge=1, le=1000)
+    uncore_w: NotNegative
+    dram_w: NotNegative = 0.0
+    v_min: Volts
+    v_max: Volts
+    leakage_w: NotNegative
+    capacitance_nf: NotNegative
+    activity: float = Field(default=1.0, ge=0.01, le=1)
+    energy_unit_shift: int = Field(default=14, ge=1, le=31)	# 1/2^n J
+    energy_unit_uj: int = Field(default=0, ge=0, le=4096)	# in its place
+    dram_unit_nj: int = Field(default=0, ge=0)
+    rapl: tuple[Literal["package", "cores", "dram"], ...]
+
+
+class Limits(Table):
+    power_tau_s: float = Field(default=0.0, ge=0, le=1000)
+    thermal_resistance: float = Field(default=0.0, ge=0, le=100)	# K/W
+    thermal_tau_s: float = Field(default=0.0, ge=0, le=1000)
+    ambient_c: float = Field(default=25.0, ge=0, le=100)
+
+
+class Time(Table):
+    cycles_per_1000_insns: int = Field(default=8000, ge=100, le=100_000)
+    quantum_ns: int = Field(default=10_000, ge=1_000, le=1_000_000)
+    memory_permille: int = Field(default=0, ge=0, le=1000)
+    pause_cycles: int = Field(default=0, ge=0, le=1_000_000)
+    smt_permille: int = Field(default=600, ge=100, le=1000)
+    ipi_ns: int = Field(default=0, ge=0, le=1_000_000)
+
+
+class Tables(Table):
+    """A whole file.  Tuples are arrays of tables, [[idle]]."""
+
+    machine: Identity
+    frequency: Frequency
+    turbo: Turbo
+    idle: tuple[IdleState, ...]
+    power: Power
+    classes: tuple[CoreClass, ...] = Field(default=(), alias="class")
+    hwp: Hwp = Hwp()
+    features: Features = Features()
+    package: tuple[PackageState, ...] = ()
+    umwait: Umwait = Umwait()
+    limits: Limits = Limits()
+    time: Time = Time()
 
 
 class Lines:
     """Line of each table and key of a TOML text, which tomllib does not tell.
 
     Keys are (table, index, key); index counts the entries of an array of
-    tables, key is "" for the header itself.
+    tables, key is "" for the header itself.  A key of a part is that of the table
+    in its place: "frequency.base_ratio" below [part.NAME], [[part.NAME.idle]].
     """
 
     _HEADER = re.compile(r"^\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(#.*)?$")
-    _KEY = re.compile(r"^\s*([\w-]+)\s*=")
+    _KEY = re.compile(r"^\s*([\w.-]+)\s*=")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, part: str = "") -> None:
         self._at: dict[tuple[str, int, str], int] = {}
+        self._part = f"part.{part}"
         seen: dict[str, int] = {}
         table, index = "", 0
         for number, line in enumerate(text.splitlines(), 1):
@@ -171,90 +225,75 @@ class Lines:
 
     def of(self, table: str, key: str = "", index: int = 0) -> int:
         """Line of the key; of its table if the key is not there; else 0."""
-        return self._at.get((table, index, key),
-                            self._at.get((table, index, ""), 0))
+        places = [(self._part, 0, f"{table}.{key}"),
+                  (f"{self._part}.{table}", index, key), (table, index, key),
+                  (f"{self._part}.{table}", index, ""), (table, index, ""),
+                  ("", 0, table)]
+        return next((self._at[place] for place in places if place in self._at), 0)
 
 
 class Checker:
-    """Checks one parsed file against SCHEMA and fills in the defaults."""
+    """Checks one parsed file against the tables and fills in the defaults."""
 
-    def __init__(self, path: object, text: str) -> None:
+    def __init__(self, path: object, text: str, part: str = "") -> None:
         self.path = path
-        self.lines = Lines(text)
+        self.lines = Lines(text, part)
 
     def fail(self, reason: str, table: str = "", key: str = "",
              index: int = 0) -> MachineError:
         return MachineError(self.path, self.lines.of(table, key, index), reason)
 
-    def check(self, data: dict[str, Any]) -> dict[str, Any]:
-        for name in data:
-            if name not in SCHEMA:
-                line = self.lines.of(name) or self.lines.of("", name)
-                raise MachineError(self.path, line,
-                                   f"unknown table [{name}]; allowed: "
-                                   + ", ".join(SCHEMA))
-        return {name: self._table(name, data) for name in SCHEMA}
+    def check(self, data: dict[str, Any]) -> Tables:
+        try:
+            return Tables.parse_obj(data)
+        except ValidationError as error:
+            # A misspelt key is missing as well: say which is there.
+            first = min(error.errors(), key=lambda e: e["type"] != "value_error.extra")
+            raise self._error(data, first) from error
 
-    def _table(self, name: str, data: dict[str, Any]) -> Any:
-        if name not in data and name not in OPTIONAL_TABLES:
-            raise self.fail(f"table [{name}] is missing")
-        if name in ARRAY_TABLES:
-            entries = data.get(name)
-            if entries is None:
-                return []
-            if not isinstance(entries, list) or not entries:
-                raise self.fail(f"write [[{name}]], once per entry", name)
-            return [self._keys(name, entry, i) for i, entry in enumerate(entries)]
-        value = data.get(name, {})
-        if not isinstance(value, dict):
-            raise self.fail(f"[{name}] must be a table",
-                            *((name,) if self.lines.of(name) else ("", name)))
-        return self._keys(name, value, 0)
-
-    def _keys(self, table: str, values: dict[str, Any], index: int) -> dict[str, Any]:
-        for key in values:
-            if key not in SCHEMA[table]:
-                raise self.fail(f"unknown key {key!r} in [{table}]; allowed: "
-                                + ", ".join(SCHEMA[table]), table, key, index)
-        out = {}
-        for key, rule in SCHEMA[table].items():
-            if key in values:
-                out[key] = self._value(table, key, rule, values[key], index)
-            elif rule.default is REQUIRED:
-                raise self.fail(f"[{table}] needs the key {key!r}", table, "", index)
-            else:
-                out[key] = rule.default
-        return out
-
-    def _value(self, table: str, key: str, rule: Key, value: Any, index: int) -> Any:
-        if not _has_type(rule.kind, value):
-            raise self.fail(f"{key} must be {_TYPE_NAMES[rule.kind]}, not {value!r}",
-                            table, key, index)
-        for item in value if isinstance(value, list) else [value]:
-            self._range(table, key, rule, item, index)
-        return value
-
-    def _range(self, table: str, key: str, rule: Key, item: Any, index: int) -> None:
-        if rule.choices and item not in rule.choices:
-            raise self.fail(f"{key} cannot be {item!r}; allowed: "
-                            + ", ".join(rule.choices), table, key, index)
-        low = rule.low if rule.low is not None else float("-inf")
-        high = rule.high if rule.high is not None else float("inf")
-        if isinstance(item, (int, float)) and not low <= item <= high:
-            allowed = (f"{low:g} to {high:g}" if high < float("inf")
-                       else f"at least {low:g}")
-            raise self.fail(f"{key} is {item}, allowed is {allowed}",
-                            table, key, index)
+    def _error(self, data: dict[str, Any], error: Any) -> MachineError:
+        """Its place is table, index in an array of tables, key, index in a list."""
+        table, *rest = error["loc"]
+        field, index = _field(Tables, table), 0
+        if field is None:
+            return self.fail(f"unknown table [{table}]; allowed: {_keys(Tables)}", table)
+        if error["type"] == "value_error.missing" and not rest:
+            return self.fail(f"table [{table}] is missing")
+        given = data[table]
+        if rest and isinstance(rest[0], int):
+            index = rest.pop(0)
+            given = given[index]
+        if not rest:
+            return self.fail(f"write [[{table}]], once per entry"
+                             if field.outer_type_ is not field.type_
+                             else f"[{table}] must be a table", table)
+        key, kind = rest[0], error["type"]
+        if kind == "value_error.extra":
+            return self.fail(f"unknown key {key!r} in [{table}]; allowed: "
+                             + _keys(field.type_), table, key, index)
+        if kind == "value_error.missing":
+            return self.fail(f"[{table}] needs the key {key!r}", table, "", index)
+        for part in rest:
+            given = given[part]
+        return self.fail(f"{key} {_reason(_field(field.type_, key), given, error)}",
+                         table, key, index)
 
 
-def _has_type(kind: str, value: Any) -> bool:
-    """TOML types; bool is an int to Python, but not here."""
-    if kind in ("ints", "strings"):
-        return (isinstance(value, list) and bool(value)
-                and all(_has_type(kind[:-1], item) for item in value))
-    if kind == "bool":
-        return isinstance(value, bool)
-    if kind == "string":
-        return isinstance(value, str)
-    numeric = (int,) if kind == "int" else (int, float)
-    return isinstance(value, numeric) and not isinstance(value, bool)
+def _field(model: type[Table], name: str) -> ModelField | None:
+    return next((field for field in model.__fields__.values() if field.alias == name),
+                None)
+
+
+def _keys(model: type[Table]) -> str:
+    return ", ".join(field.alias for field in model.__fields__.values())
+
+
+def _reason(field: ModelField | None, given: Any, error: Any) -> str:
+    """Why a value is refused, and what is allowed."""
+    if error["type"] == "value_error.const":
+        return f"cannot be {given!r}; allowed: " + ", ".join(error["ctx"]["permitted"])
+    if field and error["type"].startswith("value_error.number"):
+        low, high = field.field_info.ge, field.field_info.le
+        return f"is {given}, allowed is " + (f"at least {low:g}" if high is None
+                                             else f"{low:g} to {high:g}")
+    return str(error["msg"])

@@ -83,7 +83,7 @@ _FIXED = "ResourceTemplate () { Register (FFixedHW, 2, 2, 0) }"
 
 def _cst(m: Machine) -> str:
     """Idle states for the ACPI driver, where some are entered by port or listed."""
-    if m.features["cst_hints"]:
+    if m.features.cst_hints:
         return _cst_by_hint(m)
     if not any(state.port for state in m.idle):
         return ""
@@ -105,7 +105,7 @@ def _cst_entry(m: Machine, number: int, hint: int) -> str:
 
 
 def _cst_by_hint(m: Machine) -> str:
-    hints = m.features["cst_hints"]
+    hints = m.features.cst_hints
     entries = [_cst_entry(m, number, hint) for number, hint in enumerate(hints, 1)]
     return "\n        Name (_CST, " + _package([len(hints), *entries]) + ")"
 

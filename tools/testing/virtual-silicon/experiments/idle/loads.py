@@ -23,9 +23,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths	# noqa: E402
-from virtual_silicon.errors import GuestError, MissingError	# noqa: E402
-from virtual_silicon.job import Job				# noqa: E402
+from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon.job import Job  # noqa: E402
 
 
 @dataclass(frozen=True)

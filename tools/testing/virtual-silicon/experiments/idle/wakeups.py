@@ -19,9 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths	# noqa: E402
-from virtual_silicon.errors import GuestError, MissingError	# noqa: E402
-from virtual_silicon.job import Job				# noqa: E402
+from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon.job import Job  # noqa: E402
 
 #: "with C0.2" only has the idle part that the other lacks in it: five states.
 TABLES = {"": "intel_idle.c02=off", "C0.2": ""}
