@@ -41,7 +41,7 @@ def offers(package: str) -> list[Offer]:
 def parse_offers(package: str, shown: str) -> list[Offer]:
     """Offers from what apt-cache show prints, in its order. The entry of an
     installed version that is on offer no more has no checksum."""
-    found = {}
+    found: dict[str, Offer] = {}
     for stanza in shown.split("\n\n"):
         fields = dict(re.findall(r"^(Package|Version|SHA256): (\S+)$", stanza, re.M))
         if fields.get("Package") == package and "SHA256" in fields:
@@ -120,7 +120,7 @@ def source_stanzas(text: str) -> str:
     """The stanzas of a deb822 .sources file, for source packages only."""
     found = []
     for stanza in re.split(r"\n\s*\n", text):
-        body = "\n".join(l for l in stanza.splitlines() if not l.startswith("#"))
+        body = "\n".join(x for x in stanza.splitlines() if not x.startswith("#"))
         if not re.search(r"^Types:", body, re.M | re.I) or \
                 re.search(r"^Enabled:\s*no", body, re.M | re.I):
             continue

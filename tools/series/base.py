@@ -11,10 +11,11 @@ import re
 import shutil
 import subprocess
 import tarfile
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Callable, ContextManager, Iterator
 
 import aptget
 import cache
@@ -37,7 +38,7 @@ class Base:
     """A base kernel that can be had. Nothing is fetched before `repo()`."""
     label: str          # what is printed and recorded
     key: str            # hash of the content it is made from
-    open: Callable[[Wanted], ContextManager[Opened]]
+    open: Callable[[Wanted], AbstractContextManager[Opened]]
     offer: aptget.Offer | None = None
 
     def repo(self) -> Path:
@@ -73,9 +74,10 @@ def version(makefile: bytes) -> str:
     """6.12.117 from the kernel's top Makefile."""
     parts = [re.search(rb"^%s = *(\d*)$" % name, makefile, re.M)
              for name in (b"VERSION", b"PATCHLEVEL", b"SUBLEVEL")]
-    if not all(parts):
+    found = [part[1].decode() for part in parts if part]
+    if len(found) < len(parts):
         raise Fail("this is no kernel source: its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL")
-    return ".".join(part[1].decode() for part in parts)
+    return ".".join(found)
 
 
 def _demand_version(path: str, data: bytes) -> None:
@@ -100,15 +102,15 @@ def choose() -> Base:
     if not wanted:
         return found[0]
     for base in found:
-        if wanted in (base.offer.version, base.offer.release):
+        if base.offer and wanted in (base.offer.version, base.offer.release):
             return base
     raise Fail(f"BASE={wanted}: not on offer; there are "
-               + ", ".join(b.offer.release for b in found), code=2)
+               + ", ".join(b.offer.release for b in found if b.offer), code=2)
 
 
 def on_offer() -> list[Base]:
     """What the package manager can download, newest first."""
-    return [Base(f"{PACKAGE} {o.version}", o.sha256, lambda wanted, o=o: _open_deb(o, wanted), o)
+    return [Base(f"{PACKAGE} {o.version}", o.sha256, partial(_open_deb, o), o)
             for o in aptget.offers(PACKAGE)]
 
 
@@ -125,12 +127,15 @@ def _open_deb(offer: aptget.Offer, wanted: Wanted) -> Iterator[Opened]:
 def _inner_tar(deb: Path, scratch: Path) -> Path:
     """Take the source archive out of its package, which is then removed."""
     child = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE)
+    assert child.stdout
     with tarfile.open(fileobj=child.stdout, mode="r|") as tar:
         for member in tar:
             if member.isreg() and "/src/linux-source" in member.name:
                 target = scratch / Path(member.name).name
+                inner = tar.extractfile(member)
+                assert inner
                 with open(target, "wb") as out:
-                    shutil.copyfileobj(tar.extractfile(member), out, 1 << 20)
+                    shutil.copyfileobj(inner, out, 1 << 20)
                 break
         else:
             raise Fail(f"{deb.name} has no source archive in it")

@@ -62,8 +62,8 @@ class Known:
 
     def newest(self, path: str) -> str | None:
         """The latest release of which we know `path`."""
-        releases = [r for known in self.versions.get(path, {}).values() for r in known]
-        return max(releases, key=release_order, default=None)
+        releases = {r for known in self.versions.get(path, {}).values() for r in known}
+        return max(releases, key=release_order) if releases else None
 
     def check(self, path: str, content: bytes | None) -> None:
         """Raise unless `content` of the base's file is a version we know."""

@@ -17,8 +17,8 @@ import basehashes
 import cache
 import git
 import mail
-from manifest import Series, WholeFile, loose_files
 from mail import Mail
+from manifest import Series, WholeFile, loose_files
 from ui import Fail
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Callable, Iterator
 
 import base
 import basehashes
 import cache
 import guest
-import kernel
 import mails
 import manifest
 import packages
@@ -27,6 +26,8 @@ import versions
 from base import Base
 from manifest import Series
 from ui import say
+
+import kernel
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def base_run() -> int:
 
 def test() -> int:
     guest.check()
-    packages.ensure("build", "qemu", "guest", "test")
+    packages.ensure("build", "qemu", "guest", "test", "lint")
     with _alone():
         _linux()
         kernel.patched(trees.LINUX)
@@ -145,6 +146,11 @@ def test() -> int:
         *([("kselftests", testrun.selftests)] if selftests else []),
         ("virtual silicon", lambda: testrun.pytest("silicon", paths.SILICON / "tests")),
     ])
+
+
+def lint() -> int:
+    packages.ensure("build", "lint")
+    return testrun.run([("lint", testrun.lint)])
 
 
 def take_back() -> int:
@@ -223,15 +229,19 @@ DOORS = {
     "shell": Door("a root shell in the guest", shell),
     "base-run": Door("the same as run with the unpatched base kernel", base_run),
     "test": Door("all tests; the last line counts them", test),
+    "lint": Door("mypy and ruff on all Python files", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),
     "qemu": Door("build/out/qemu/qemu-system-x86_64", emulator),
-    "replay": Door("build/replay/governor-replay: idle governors on recorded traces", governor_replay),
+    "replay": Door("build/replay/governor-replay: idle governors on recorded traces",
+                   governor_replay),
     "tree": Door("build/linux: git tree, the base and one commit per patch", tree),
-    "refresh": Door("take commits made in build/linux and build/qemu/src into the repository", take_back),
+    "refresh": Door("take commits made in build/linux and build/qemu/src into the repository",
+                    take_back),
     "series": Door("build/series: the patches as mails", write_series),
     "releases": Door("try the patches on each base release on offer", check_releases),
-    "accept-base": Door("record that replaced base files were reviewed (patches/base-hashes)", accept_base),
+    "accept-base": Door("record that replaced base files were reviewed (patches/base-hashes)",
+                        accept_base),
     "clean": Door("remove build/", clean),
     "clean-cache": Door("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", clean_cache),
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping
 
 import proc
 
@@ -23,19 +23,22 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def call(*args: str | Path, repo: Path | None = None, stdin: bytes | None = None,
          check: bool = True, env: Mapping[str, str] | None = None,
-         ) -> subprocess.CompletedProcess:
-    where = ["-C", repo] if repo else []
+         ) -> subprocess.CompletedProcess[bytes]:
+    where: list[str | Path] = ["-C", repo] if repo else []
     return proc.capture(["git", *where, *args], stdin=stdin, check=check,
                         env=environment(env))
 
 
-def raw(*args: str | Path, **kwargs) -> bytes:
-    return call(*args, **kwargs).stdout
+def raw(*args: str | Path, repo: Path | None = None, stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None) -> bytes:
+    return call(*args, repo=repo, stdin=stdin, env=env).stdout
 
 
-def run(*args: str | Path, **kwargs) -> str:
+def run(*args: str | Path, repo: Path | None = None, stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None) -> str:
     """Output of a git command, without the newline at its end."""
-    return raw(*args, **kwargs).decode(errors="surrogateescape").rstrip("\n")
+    return raw(*args, repo=repo, stdin=stdin, env=env).decode(
+        errors="surrogateescape").rstrip("\n")
 
 
 def resolve(repo: Path, name: str) -> str | None:

@@ -11,10 +11,11 @@ import os
 import re
 import subprocess
 import tarfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, IO, Iterable, Iterator
+from typing import IO
 
 import git
 import proc
@@ -62,7 +63,9 @@ def _tar_items(tar: tarfile.TarFile, wanted: Wanted) -> Iterator[Item]:
             yield Item(path, "120000", member.linkname.encode())
         elif member.isreg():
             mode = "100755" if member.mode & 0o100 else "100644"
-            yield Item(path, mode, tar.extractfile(member).read())
+            file = tar.extractfile(member)
+            assert file
+            yield Item(path, mode, file.read())
 
 
 @contextmanager
@@ -70,6 +73,7 @@ def open_archive(path: Path, wanted: Wanted = everything) -> Iterator[Opened]:
     """A compressed tar, unpacked by its own program next to our reading."""
     child = subprocess.Popen(_decompressor(path), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, env=proc.environment())
+    assert child.stdout and child.stderr
     try:
         yield open_tar(child.stdout, wanted)
         child.stdout.read()
@@ -144,6 +148,7 @@ def commit(repo: Path, tree: Opened, *, message: str,
         ["git", "-C", str(repo), "-c", "pack.compression=1", "-c", "core.compression=1",
          "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--depth=0", "--done"],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=git.environment())
+    assert child.stdin and child.stderr
     try:
         _feed(child.stdin, tree, message.encode(), step, check)
         child.stdin.close()

@@ -21,7 +21,7 @@ import tree as trees
 import versions
 from base import Base
 from tree import Tree
-from ui import Step, Fail, counter, say
+from ui import Fail, Step, counter, say
 
 OBJ = ".obj"
 OBJ_MIB = 500
@@ -48,7 +48,8 @@ def patched(tree: Tree) -> None:
         _install(tree.path / OBJ, out)
         mark.write_text(stamp)
     edits = "" if stamp else " and uncommitted changes"
-    _tell("patched", out, source=f"{paths.shown(tree.path)} {tree.ref('HEAD')[:12]}{edits}")
+    head = git.run("rev-parse", "--short=12", "HEAD", repo=tree.path)
+    _tell("patched", out, source=f"{paths.shown(tree.path)} {head}{edits}")
 
 
 def _read(path: Path) -> str:

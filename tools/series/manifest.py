@@ -11,8 +11,11 @@ whole files of the same commit; `replaces` says that the base has the file too.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 from ui import Fail
 
@@ -59,14 +62,16 @@ def load(patch_dir: Path, files_root: Path, loose: str = "") -> Series:
     return series
 
 
+def _fail(where: str, reason: str) -> NoReturn:
+    raise Fail(f"{where}: {reason}")
+
+
 def parse(lines: list[str], name: str) -> tuple[list[Entry], list[str]]:
     entries: list[Entry] = []
     comments: list[str] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        def fail(reason: str) -> None:
-            raise Fail(f"{name}:{number}: {reason}")
-
+        fail = partial(_fail, f"{name}:{number}")
         if not line.strip() or line.lstrip().startswith("#"):
             comments.append(line)
             continue
@@ -89,7 +94,7 @@ def parse(lines: list[str], name: str) -> tuple[list[Entry], list[str]]:
     return entries, comments
 
 
-def _whole_file(words: list[str], fail) -> WholeFile:
+def _whole_file(words: list[str], fail: Callable[[str], NoReturn]) -> WholeFile:
     path = PurePosixPath(words[0])
     if path.is_absolute() or ".." in path.parts or str(path) != words[0]:
         fail(f"{words[0]}: paths are plain and relative to the top")

@@ -19,14 +19,14 @@ _NO_NETWORK = re.compile(r"Could not resolve|Temporary failure|Unable to connect
 def load(file: Path = paths.PACKAGES) -> dict[str, list[str]]:
     """{group: packages} of packages.txt."""
     groups: dict[str, list[str]] = {}
-    current = None
+    current: list[str] | None = None
     for number, raw in enumerate(file.read_text().splitlines(), 1):
         line = raw.split("#")[0].strip()
         if line.startswith("[") and line.endswith("]"):
             current = groups.setdefault(line[1:-1], [])
-        elif line and (current is None or " " in line):
-            raise Fail(f"{file}:{number}: expected one package, below a [group]")
         elif line:
+            if current is None or " " in line:
+                raise Fail(f"{file}:{number}: expected one package, below a [group]")
             current.append(line)
     return groups
 
@@ -54,10 +54,10 @@ def ensure(*groups: str) -> None:
                    f"  sudo apt-get install --no-install-recommends {names}")
     if not all(_candidate(p) for p in lacking):
         update()
-    names = [_choose(p) for p in lacking]
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", *names]
-    say(f"packages: {' '.join(names)}")
-    with Step(f"packages: installing {len(names)}"):
+    chosen = [_choose(p) for p in lacking]
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", *chosen]
+    say(f"packages: {' '.join(chosen)}")
+    with Step(f"packages: installing {len(chosen)}"):
         try:
             _as_root(command)
         except Fail as failure:

@@ -2,20 +2,17 @@
 """Running other programs: quietly, or into a log with a counter."""
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
-import signal
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
 
 import paths
 from ui import Fail
 
 LOG_TAIL = 20
-_PR_SET_PDEATHSIG = 1
 
 # make hands its own flags and our variables (CMD=, CPUS=) to every child; the
 # kernel's make would take them for its own.
@@ -48,24 +45,25 @@ def build_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def capture(argv: Sequence[str | Path], *, cwd: Path | None = None,
             stdin: bytes | None = None, check: bool = True,
-            env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:
+            env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run to the end with output kept as bytes. A failure is a Fail that
     carries what the program said."""
-    argv = [str(a) for a in argv]
+    words = [str(a) for a in argv]
     try:
-        done = subprocess.run(argv, cwd=cwd, input=stdin, env=env or environment(),
+        done = subprocess.run(words, cwd=cwd, input=stdin, env=env or environment(),
                               stdin=None if stdin is not None else subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              capture_output=True)
     except FileNotFoundError:
-        raise Fail(f"{argv[0]} is not installed") from None
+        raise Fail(f"{words[0]} is not installed") from None
     if check and done.returncode:
-        raise Fail(f"{' '.join(argv[:4])} failed (exit {done.returncode})",
+        raise Fail(f"{' '.join(words[:4])} failed (exit {done.returncode})",
                    done.stderr.decode(errors="replace").strip())
     return done
 
 
-def text(argv: Sequence[str | Path], **kwargs) -> str:
-    return capture(argv, **kwargs).stdout.decode(errors="replace")
+def text(argv: Sequence[str | Path], *, cwd: Path | None = None,
+         env: Mapping[str, str] | None = None) -> str:
+    return capture(argv, cwd=cwd, env=env).stdout.decode(errors="replace")
 
 
 def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None = None,
@@ -78,11 +76,13 @@ def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None
     log.parent.mkdir(parents=True, exist_ok=True)
     done = 0
     with open(log, "w") as out:
-        child = subprocess.Popen([str(a) for a in argv], cwd=cwd,
+        # Ended when we are killed, or the next call would build in the same
+        # directory at the same time.
+        child = subprocess.Popen(["setpriv", "--pdeathsig=TERM", *map(str, argv)], cwd=cwd,
                                  env=env or build_environment(),
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, text=True, errors="replace",
-                                 preexec_fn=_end_with_parent)
+                                 stderr=subprocess.STDOUT, text=True, errors="replace")
+        assert child.stdout
         try:
             for line in child.stdout:
                 out.write(line)
@@ -98,12 +98,6 @@ def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None
     if code:
         raise Fail(failure_reason(log, what), tail(log))
     return done
-
-
-def _end_with_parent() -> None:
-    """In the child: be ended when we are killed, or the next call would build
-    in the same directory at the same time."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 _ERROR_LINE = re.compile(r"\berror:|No space left|fatal error|\bERROR\b")

@@ -16,7 +16,6 @@ import basehashes
 import cache
 import chain
 import importer
-import kernel
 import manifest
 import packages
 import paths
@@ -25,6 +24,8 @@ import tree as trees
 import versions
 from manifest import Series
 from ui import Fail, Step, counter, say
+
+import kernel
 
 # All of one source package, one version; this one is the same on every architecture.
 SOURCE, WITNESS = "qemu", "qemu-system-data"

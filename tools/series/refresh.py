@@ -7,6 +7,7 @@ written, so that a round trip leaves no difference.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def refresh(tree: Tree, series: Series, known: basehashes.Known) -> None:
         + (f"{len(changed)} files of the repository changed" if changed else "no difference"))
 
 
+def _base(tree: Tree) -> str:
+    if base := tree.ref(BASE):
+        return base
+    raise Fail(f"{paths.shown(tree.path)} has no {BASE}: remove it and make it again (make tree)")
+
+
 def _demand_orderly(tree: Tree, series: Series, known: basehashes.Known) -> None:
     """Nothing may be lost on either side."""
     where = paths.shown(tree.path)
@@ -56,7 +63,7 @@ def _demand_orderly(tree: Tree, series: Series, known: basehashes.Known) -> None
     if changed:
         raise Fail(f"{where} has uncommitted changes ({', '.join(changed[:3])}):"
                    " commit them first (git commit --amend or a new commit)")
-    base = tree.ref(BASE)
+    base = _base(tree)
     if trees.tip_of(tree, base, series, known) != tree.ref(TIP):
         raise Fail(f"the repository's series has changed since {where} was made: refresh would"
                    " undo that; put those changes aside (git stash), refresh, and bring them back")
@@ -102,7 +109,7 @@ def _plan_commit(tree: Tree, series: Series, plan: Plan, rest: list[Entry], comm
         plan.mails[entry.patch] = mail.write(letter)
 
 
-def _order(old: Entry | None):
+def _order(old: Entry | None) -> Callable[[WholeFile], tuple[int, str]]:
     """Sort key: as the entry listed its files so far, new ones by name behind."""
     known = [f.path for f in old.files] if old else []
     return lambda f: (known.index(f.path) if f.path in known else len(known), f.path)
@@ -144,7 +151,7 @@ def _write(tree: Tree, series: Series, plan: Plan) -> list[str]:
     """Write what differs; returns a line for each file changed."""
     changed = []
     for path in plan.files:
-        content = git.blob(tree.path, "HEAD", path)
+        content = git.raw("cat-file", "blob", f"HEAD:{path}", repo=tree.path)
         executable = git.run("ls-tree", "HEAD", "--", path, repo=tree.path).startswith("100755")
         changed += _write_file(series.files_root / path, content, executable)
     for name, text in plan.mails.items():
@@ -154,9 +161,9 @@ def _write(tree: Tree, series: Series, plan: Plan) -> list[str]:
     gone = [series.patch_dir / e.patch for e in series.entries if e.patch not in kept]
     named = [f.path for e in series.entries for f in e.files] + manifest.loose_files(series)
     gone += [series.files_root / p for p in named if p not in plan.files]
-    for path in gone:
-        path.unlink()
-        changed.append(f"removed {paths.shown(path)}")
+    for file in gone:
+        file.unlink()
+        changed.append(f"removed {paths.shown(file)}")
     return changed
 
 
@@ -180,9 +187,11 @@ def _write_manifest(series: Series, plan: Plan) -> list[str]:
 def _settle(tree: Tree, series: Series, known: basehashes.Known) -> None:
     """Put the tree onto what the repository now says, which must be the same."""
     again = manifest.load(series.patch_dir, series.files_root, series.loose)
-    tip = trees.tip_of(tree, tree.ref(BASE), again, known)
+    tip = trees.tip_of(tree, _base(tree), again, known)
+
     def content(commit: str) -> str:
         return git.run("rev-parse", f"{commit}^{{tree}}", repo=tree.path)
+
     if content(tip) != content("HEAD"):
         raise Fail("the refreshed series does not give the tree it was taken from; its commits are"
                    f" still in {paths.shown(tree.path)}",

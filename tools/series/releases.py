@@ -62,7 +62,7 @@ def difference(unknown: basehashes.UnknownBase, repo: Path, series: Series) -> s
     the package manager still has that."""
     new = git.blob(repo, importer.BRANCH, unknown.path) or b""
     for candidate in base.on_offer():
-        if candidate.offer.release == unknown.newest:
+        if candidate.offer and candidate.offer.release == unknown.newest:
             old_repo = candidate.excerpt(directories(series))
             old = git.blob(old_repo, importer.BRANCH, unknown.path) or b""
             return "".join(difflib.unified_diff(

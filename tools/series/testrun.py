@@ -6,13 +6,14 @@ import json
 import re
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable
 
 import base
 import basehashes
 import guest
+import lint as checks
 import paths
 import proc
 import releases
@@ -29,7 +30,7 @@ class Count:
     skipped: int = 0
     failures: list[str] = field(default_factory=list)
 
-    def __add__(self, other: "Count") -> "Count":
+    def __add__(self, other: Count) -> Count:
         return Count(self.passed + other.passed, self.skipped + other.skipped,
                      self.failures + other.failures)
 
@@ -65,7 +66,7 @@ def pytest(name: str, directory: Path) -> Count:
     junit, log = paths.TESTS / f"{name}.xml", paths.LOG / f"test-{name}.log"
     junit.unlink(missing_ok=True)
     command = [guest.PYTHON, "-m", "pytest", "-v", "-rfE", "-p", "no:cacheprovider",
-               f"--junitxml={junit}", directory]
+               f"--junitxml={junit}", str(directory)]
     with Step(f"test: {name}") as step:
         try:
             proc.logged(command, log, what=name, cwd=paths.TOP, count=_CASE_DONE,
@@ -87,6 +88,17 @@ def count_junit(xml: str) -> Count:
         else:
             count.passed += 1
     return count
+
+
+def lint() -> Count:
+    """One case for each tool and directory; what it said goes to the output."""
+    with Step("test: lint"):
+        said = checks.problems(paths.TOP)
+    for text in said.values():
+        if text:
+            say(text)
+    return Count(passed=sum(not text for text in said.values()),
+                 failures=[name for name, text in said.items() if text])
 
 
 def base_releases(series: Series) -> Count:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Callable
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 class Fail(Exception):
@@ -32,14 +37,14 @@ class Step:
     """
 
     HEARTBEAT = 30.0
-    _open: list["Step"] = []    # a terminal has room for the innermost only
+    _open: list[Step] = []    # a terminal has room for the innermost only
 
     def __init__(self, title: str):
         self.title = title
         self.note = ""
-        self._status = None
+        self._status: Status | None = None
 
-    def __enter__(self) -> "Step":
+    def __enter__(self) -> Step:
         self.start = self._last = time.monotonic()
         for outer in Step._open[-1:]:
             outer._pause(True)
@@ -67,7 +72,8 @@ class Step:
             self._last = now
             say("  " + self._line())
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         self._pause(True)
         Step._open.remove(self)
         if kind is None:
@@ -82,7 +88,7 @@ class Step:
         return ", ".join(p for p in (self.title, self.note, elapsed) if p)
 
 
-def _rich_status(title: str):
+def _rich_status(title: str) -> Status | None:
     """A spinner where python3-rich is installed; the first run may lack it."""
     try:
         from rich.console import Console

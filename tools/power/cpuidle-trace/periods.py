@@ -8,8 +8,8 @@ next, which is the only view of the wheel that there is.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Iterable, Iterator
 
 from ringbuffer import Event
 
@@ -168,5 +168,5 @@ def tick_origin(expiries: set[int], tick_ns: int, first: int) -> int:
     phases: dict[int, int] = {}
     for expiry in expiries:
         phases[expiry % tick_ns] = phases.get(expiry % tick_ns, 0) + 1
-    phase = max(phases, key=phases.get) if phases else 0
+    phase = max(phases, key=phases.__getitem__) if phases else 0
     return first - (first - phase) % tick_ns

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 FIELD = re.compile(r"field:(?P<type>.*?)\s*(?P<name>\w+)(\[.*\])?;\s*offset:(?P<offset>\d+);"
                    r"\s*size:(?P<size>\d+);\s*signed:(?P<signed>\d)")
@@ -29,7 +29,7 @@ class Format:
 
     def __init__(self, name: str, text: str, wanted: tuple[str, ...]):
         self.name = name
-        self.id = int(re.search(r"^ID: (\d+)", text, re.M).group(1))
+        self.id = int(re.findall(r"^ID: (\d+)", text, re.M)[0])
         self.fields = [(m["name"], int(m["offset"]), int(m["size"]), m["signed"] == "1")
                        for m in FIELD.finditer(text) if m["name"] in wanted]
 

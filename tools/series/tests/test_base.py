@@ -5,12 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import aptget
 import base
 import cache
 import git
+import pytest
 import releases
 from conftest import MAKEFILE
 from ui import Fail
@@ -18,7 +17,8 @@ from ui import Fail
 
 def pack(place, suffix: str) -> Path:
     target = place.source.with_name(f"linux-6.12.99.tar{suffix}")
-    subprocess.run(["tar", "-caf", target, "-C", place.source.parent, place.source.name], check=True)
+    subprocess.run(["tar", "-caf", target, "-C", place.source.parent, place.source.name],
+                   check=True)
     return target
 
 
@@ -115,7 +115,7 @@ def test_interrupted_entry(cache_of_its_own):
         (part / "a").touch()
         return ["a"]
 
-    found = []
+    found: list[bool] = []
     for digest, resume in (("1" * 64, True), ("2" * 64, False)):
         with pytest.raises(KeyboardInterrupt):
             cache.get("kind", digest, broken, resume=resume)
@@ -150,7 +150,8 @@ def test_learn_records_the_replaced_files(place):
 @pytest.mark.parametrize("text, derived", [
     ("deb http://m/debian bookworm main\n", "deb-src http://m/debian bookworm main\n"),
     ("deb [arch=amd64] http://m/d b main\n", "deb-src http://m/d b main\n"),
-    ("deb [ arch=amd64 signed-by=/k ] http://m/d b main\n", "deb-src [ signed-by=/k ] http://m/d b main\n"),
+    ("deb [ arch=amd64 signed-by=/k ] http://m/d b main\n",
+     "deb-src [ signed-by=/k ] http://m/d b main\n"),
     ("# deb http://m/d b main\n", ""),
     ("deb http://m/d b main\ndeb-src http://m/d b main\n", "deb-src http://m/d b main\n"),
 ])
@@ -169,7 +170,8 @@ def test_source_stanzas():
 
 def test_offers_are_what_can_be_downloaded():
     shown = ("Package: p\nVersion: 2-1\nSHA256: aa\n\nPackage: p\nVersion: 2-1\nSHA256: aa\n\n"
-             "Package: p\nVersion: 1-1\nSHA256: bb\n\nPackage: p\nStatus: installed\nVersion: 0-1\n")
+             "Package: p\nVersion: 1-1\nSHA256: bb\n\n"
+             "Package: p\nStatus: installed\nVersion: 0-1\n")
     assert [(o.version, o.sha256) for o in aptget.parse_offers("p", shown)] == [
         ("2-1", "aa"), ("1-1", "bb")]
 

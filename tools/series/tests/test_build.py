@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 
-import pytest
-
-import kernel
 import packages
 import paths
 import proc
+import pytest
 import testrun
 from ui import Fail
+
+import kernel
 
 
 def test_unmet_settings_are_listed():
@@ -45,7 +45,8 @@ def test_progress_counts_or_believes_the_program(tmp_path):
 
 
 def test_no_space_is_said_before_the_work(tmp_path):
-    with pytest.raises(Fail, match=r"no disk space for it: .* has \d+ MiB free, \d+ MiB are needed"):
+    with pytest.raises(Fail,
+                       match=r"no disk space for it: .* has \d+ MiB free, \d+ MiB are needed"):
         proc.need_space(tmp_path / "not/yet/there", 1 << 40, "it")
 
 
@@ -64,7 +65,7 @@ def test_make_variables_do_not_reach_other_programs(monkeypatch):
 
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"build", "qemu", "guest", "test", "idle-loads"}
+    assert set(groups) == {"build", "qemu", "guest", "test", "lint", "idle-loads"}
     assert all(groups.values())
 
 

@@ -2,10 +2,9 @@
 """patches/series and patches/base-hashes: what they may say, where they err."""
 from __future__ import annotations
 
-import pytest
-
 import basehashes
 import manifest
+import pytest
 from manifest import WholeFile
 from ui import Fail
 

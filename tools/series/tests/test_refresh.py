@@ -2,11 +2,10 @@
 """make refresh and make series: from the tree back, and out by mail."""
 from __future__ import annotations
 
-import pytest
-
 import git
 import mails
 import manifest
+import pytest
 import refresh
 import tree as trees
 from conftest import NUMBERS

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 import basehashes
 import git
+import pytest
 import tree as trees
 from conftest import NUMBERS, PATCH
 from ui import Fail
@@ -19,8 +18,10 @@ def log(place, what: str) -> list[str]:
 
 def test_base_and_one_commit_per_patch(place):
     place.make()
-    assert log(place, "%s")[1:] == ["kernel: change two lines", "lib: add a file and replace another"]
-    assert log(place, "%an <%ae>")[1:] == ["A Writer <writer@example.org>", "B Writer <b@example.org>"]
+    assert log(place, "%s")[1:] == ["kernel: change two lines",
+                                    "lib: add a file and replace another"]
+    assert log(place, "%an <%ae>")[1:] == ["A Writer <writer@example.org>",
+                                           "B Writer <b@example.org>"]
     assert log(place, "%aI")[2] == "2026-01-05T10:00:00+01:00"
     assert (place.tree.path / "lib/old.c").read_text() == "int ours;\n"
     assert (place.tree.path / "link").is_symlink()
@@ -84,7 +85,8 @@ def test_patch_of_an_absent_file(place):
 
 def test_unknown_version_of_a_replaced_file(place):
     (place.source / "lib/old.c").write_text("int replaced;\nint fix;\n")
-    with pytest.raises(basehashes.UnknownBase, match="lib/old.c has changed .*6.12.99.*accept-base"):
+    with pytest.raises(basehashes.UnknownBase,
+                       match="lib/old.c has changed .*6.12.99.*accept-base"):
         place.make()
     assert not place.tree.path.exists()
 

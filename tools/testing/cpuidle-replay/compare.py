@@ -50,7 +50,7 @@ def best(candidates: list[Figures]) -> Figures:
 
 
 def means(traces: list[Trace], governor: str) -> Figures:
-    return Figures(*map(mean, zip(*(t[governor] for t in traces))))
+    return Figures._make(map(mean, zip(*(t[governor] for t in traces))))
 
 
 def closed(part: float, whole: float) -> float:

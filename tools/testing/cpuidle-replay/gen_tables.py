@@ -41,8 +41,8 @@ def main() -> int:
     print("const struct intel_table intel_tables[] = {")
     for name, rows in tables:
         print(f'\t{{ "{name}", {{')
-        for row in rows:
-            print('\t\t{ "%s", %d, %d },' % row)
+        for state, latency, residency in rows:
+            print(f'\t\t{{ "{state}", {latency}, {residency} }},')
         print("\t} },")
     print("\t{ NULL, { { NULL, 0, 0 } } }\n};")
     return 0

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 TICK = 4_000_000
 US, MS = 1_000, 1_000_000

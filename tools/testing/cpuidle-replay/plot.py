@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 BOUNDS = ("oracle", "timer")
 PANELS: list[tuple[str, Callable[[dict[str, Any], dict[str, Any]], float]]] = [

@@ -17,9 +17,9 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 sys.path.insert(0, str(HERE.parent / "virtual-silicon"))
 
-from virtual_silicon import boot, cpio, initramfs, machine, paths		# noqa: E402
-from virtual_silicon.errors import MissingError				# noqa: E402
-from virtual_silicon.job import Job						# noqa: E402
+from virtual_silicon import boot, cpio, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import MissingError  # noqa: E402
+from virtual_silicon.job import Job  # noqa: E402
 
 PERF = Path("/usr/bin/perf")
 ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"

@@ -192,7 +192,8 @@ def test_malformed(tmp_path: Path, name: str) -> None:
     line, rows = MALFORMED[name]
     bad = write(tmp_path / "bad.csv", rows.split("\n"))
     good = write(tmp_path / "good.csv", [GOOD])
-    for args in ([good, bad], ["--json", good, bad]):
+    calls: list[list[object]] = [[good, bad], ["--json", good, bad]]
+    for args in calls:
         done = run(*args)
         assert done.returncode == 2
         assert done.stdout == ""
@@ -214,8 +215,10 @@ def test_malformed_files(tmp_path: Path, content: str) -> None:
 def test_missing_file_and_wrong_usage(tmp_path: Path) -> None:
     assert run(tmp_path / "none.csv").returncode == 2
     good = write(tmp_path / "good.csv", [GOOD])
-    for args in ([], ["--governor", "x", good], ["--states", "nosuch", good], ["--nosuch", good],
-                 ["--latency-ns", "-1", good], ["--exit-latency", "most", good]):
+    calls: list[list[object]] = [
+        [], ["--governor", "x", good], ["--states", "nosuch", good], ["--nosuch", good],
+        ["--latency-ns", "-1", good], ["--exit-latency", "most", good]]
+    for args in calls:
         done = run(*args)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr

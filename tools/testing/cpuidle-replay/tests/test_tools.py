@@ -11,9 +11,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
-from test_replay import PROGRAM, run  # noqa: E402
 import compare  # noqa: E402
 import generate  # noqa: E402
+from test_replay import PROGRAM, run  # noqa: E402
 
 
 def result(adequate: int, energy: float, latency_us: int) -> dict:
