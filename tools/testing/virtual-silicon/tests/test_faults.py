@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from guests import Guests
-from virtual_silicon import boot, guestdata, initramfs, machine, qmp, trace
+from virtual_silicon import boot, guestdata, qmp, trace
 from virtual_silicon.boot import Result
-from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.errors import UsageError
 from virtual_silicon.job import Job, Section
 
 BASE_KHZ = 2_000_000
@@ -185,6 +186,20 @@ def test_base_kernel_gives_invariance_up(result: Result) -> None:
                for line in guestdata.warnings(result.text("dmesg")))
 
 
+#: What the emulator says to whoever does not go through faults.py.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "melt"}, "does not accept value 'melt'"),
+    ({"kind": "rate", "counter": "aperf"}, "'permille' is missing"),
+    ({"kind": "msr", "msr": 0x1B0}, "'value' is missing"),
+    ({"kind": "limit", "ratio": 20, "reads": 5}, "'reads' is unexpected"),
+    ({"kind": "limit", "ratio": 0}, "ratio must be above 0"),
+    ({"kind": "gp", "msr": 0x1B0, "reads": 0}, "reads must be above 0"),
+    ({"kind": "gp", "msr": 0x1B0, "cpu": 200}, "cpu must be one of the machine's"),
+    ({"kind": "wake", "every-ns": 10}, "every-ns must be 1000 or more"),
+    ({"kind": "wake", "duration-ns": 0}, "duration-ns must be above 0"),
+]
+
+
 @pytest.mark.boots("lost-turbo")
 def test_faults_and_counters_while_it_runs(guests: Guests, tmp_path: Path) -> None:
     """By the control socket: a register faults from then on; counters are JSON."""
@@ -200,8 +215,9 @@ def test_faults_and_counters_while_it_runs(guests: Guests, tmp_path: Path) -> No
         if section.name == "before":
             with qmp.Monitor(tmp_path / "qmp") as monitor:
                 seen.append(monitor.counters())
-                with pytest.raises(UsageError, match="unknown kind 'melt'"):
-                    monitor.fault("1 melt")
+                for fault, reason in WRONG:
+                    with pytest.raises(UsageError, match=reason):
+                        monitor.execute("virtual-silicon-fault", **fault)
                 monitor.fault("1 gp msr=0x1b0")
     result = boot.run(c, inject)
     assert result.text("before") == "0x1b0 0x6" and result.status == 0
@@ -241,38 +257,3 @@ def test_counters_that_are_only_advertised(guests: Guests) -> None:
     assert "aperfmperf" in result.text("cpuinfo").split()
     assert any("wobbly" in line for line in guestdata.warnings(result.text("dmesg")))
     assert len(guestdata.work(result.text("load"))) == 2
-
-
-#: a line, and what must be said of it
-BAD = [
-    ("1", "needs CPU KIND"), ("1 melt", "unknown kind 'melt'; there are: freeze"),
-    ("x freeze counter=both", "'x' is no CPU"),
-    ("999 freeze counter=both", "a number below 256"),
-    ("1 freeze", "needs counter=aperf|mperf|both"),
-    ("1 freeze counter=tsc", "'counter=tsc' is not understood"),
-    ("1 freeze counter=both at=2", "'at=2' is not understood"),
-    ("1 freeze counter=both for=0ms", "'for=0ms' is not understood"),
-    ("1 add counter=both", "needs cycles=N"), ("* gp", "needs msr=N"),
-    ("* gp msr=0x10q", "'msr=0x10q' is not understood"),
-    ("* cpuid leaf=6 sub=0 reg=ecx", "needs clear=MASK"),
-    ("* limit", "needs ratio=N"), ("1 wake every=10ns", "'every=10ns' is not"),
-]
-
-
-@pytest.mark.parametrize("line,reason", BAD, ids=[line for line, _ in BAD])
-def test_bad_line_is_named(guests: Guests, tmp_path: Path, line: str,
-                           reason: str) -> None:
-    c = guests.config("lost-turbo", initramfs.job({}))
-    c.out, c.faults = tmp_path / "out", tmp_path / "faults"
-    c.faults.write_text(f"# a comment\n\n1 freeze counter=both\n{line}\n")
-    with pytest.raises(GuestError) as error:
-        boot.run(c)
-    assert f"{c.faults}:4: fault '{line}': " in str(error.value)
-    assert reason in str(error.value)
-
-
-def test_missing_fault_file(tmp_path: Path) -> None:
-    c = boot.Config(machine.load("sapphire-rapids"), 1, tmp_path, tmp_path, tmp_path,
-                    tmp_path / "out", faults=tmp_path / "none")
-    with pytest.raises(UsageError, match="not found"):
-        boot.prepare(c)

@@ -104,11 +104,11 @@ def _machine_commands(sub: Commands) -> None:
     one.add_argument("--cpus", type=int, help="must be allowed on each")
     one.set_defaults(run=commands.check)
 
-    one = sub.add_parser("ini", help="a machine as the emulator reads it")
+    one = sub.add_parser("json", help="a machine as the emulator takes it")
     one.add_argument("machine")
     one.add_argument("--cpus", type=int, help="CPUs of the guest (default: the part's)")
     one.add_argument("-o", "--output")
-    one.set_defaults(run=commands.ini_command)
+    one.set_defaults(run=commands.json_command)
 
     one = sub.add_parser("ssdt", help="ACPI P-state table (.aml: compiled)")
     one.add_argument("machine")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import ini, ssdt, vendor
+from . import emulator, faults, ssdt, vendor
 from .errors import GuestError, UsageError
 from .job import Answer, Section
 from .machine import Machine
@@ -116,13 +116,12 @@ def _trace_file(c: Config) -> Path:
 def _model_options(c: Config) -> list[str]:
     if c.qemu_plain:
         return []
-    option = (f"virtual-silicon,id=vs0,machine={_escape(str(c.out / 'machine.ini'))},"
-              f"time={c.mode},report={_escape(str(c.out / 'model.json'))}")
+    files = {"report": c.out / "model.json"}
     if c.trace:
-        option += f",trace={_escape(str(_trace_file(c)))}"
-    if c.faults:
-        option += f",faults={_escape(str(c.faults))}"
-    return ["-object", option]
+        files["trace"] = _trace_file(c)
+    return ["-object", emulator.option(
+        c.machine, c.cpus, faults.read(c.faults) if c.faults else (), time=c.mode,
+        **{name: str(path) for name, path in files.items()})]
 
 
 def kernel_command_line(c: Config) -> str:
@@ -151,14 +150,11 @@ def machine_options(c: Config) -> list[str]:
 
 
 def prepare(c: Config) -> None:
-    """Writes what the emulator reads: machine, ACPI table, archives."""
+    """Writes what the emulator reads: ACPI table, archives."""
     c.machine.check_cpus(c.cpus)
-    if c.faults and not c.faults.is_file():
-        raise UsageError(f"fault file {c.faults}: not found")
     c.out.mkdir(parents=True, exist_ok=True)
     for name in ("console.log", "results.log", "model.json", "trace.txt", "trace.gz"):
         (c.out / name).unlink(missing_ok=True)
-    (c.out / "machine.ini").write_text(ini.render(c.machine, c.cpus), encoding="ascii")
     ssdt.compile_table(ssdt.source(c.machine, c.cpus), c.out / "ssdt.aml")
     (c.out / "initrd").write_bytes(c.initramfs.read_bytes() + c.job)
 

@@ -15,7 +15,7 @@ from . import (
     convert,
     demo,
     distribution,
-    ini,
+    emulator,
     initramfs,
     machine,
     paths,
@@ -56,10 +56,10 @@ def _write(text: str, target: str | None) -> None:
         sys.stdout.write(text)
 
 
-def ini_command(args: argparse.Namespace) -> int:
+def json_command(args: argparse.Namespace) -> int:
     m = machine.load(args.machine)
     cpus = None if args.cpus is None else m.check_cpus(args.cpus)
-    _write(ini.render(m, cpus), args.output)
+    _write(json.dumps(emulator.machine(m, cpus), indent=1) + "\n", args.output)
     return 0
 
 

@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from . import faults
 from .errors import GuestError, UsageError
 
 #: Path of the model in QEMU's tree of objects.
@@ -52,7 +53,7 @@ class Monitor:
 
     def fault(self, line: str) -> None:
         """A line as in a fault file, from now on."""
-        self.execute("qom-set", path=MODEL, property="fault", value=line)
+        self.execute("virtual-silicon-fault", **faults.parse(line))
 
     def counters(self) -> dict[str, Any]:
         """What model.json has at the end, as of now."""

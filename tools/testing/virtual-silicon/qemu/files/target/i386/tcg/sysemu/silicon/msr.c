@@ -127,7 +127,8 @@ bool vs_described_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
     gpointer key = GUINT_TO_POINTER(msr);
     uint64_t *own = g_hash_table_lookup(t->registers, key);
-    const VsRegister *reg = g_hash_table_lookup(t->config->registers, key);
+    const VirtualSiliconMsr *reg = g_hash_table_lookup(t->config->registers,
+                                                       key);
 
     if (!reg) {
         return false;
@@ -204,11 +205,12 @@ static void set_counter(VsShown *s, uint64_t count, uint64_t val)
 static bool write_described(VsThread *t, uint32_t msr, uint64_t val)
 {
     gpointer key = GUINT_TO_POINTER(msr);
-    const VsRegister *reg = g_hash_table_lookup(t->config->registers, key);
+    const VirtualSiliconMsr *reg = g_hash_table_lookup(t->config->registers,
+                                                       key);
     uint64_t old = reg->value;
 
     vs_described_read(t, msr, &old);
-    if (!reg->writable || ((val ^ old) & ~reg->mask)) {
+    if (!reg->has_mask || ((val ^ old) & ~reg->mask)) {
         return false;
     }
     g_hash_table_insert(t->registers, key, g_memdup2(&val, sizeof(val)));
@@ -305,25 +307,26 @@ static void add_amd_topology(CPUX86State *env, uint32_t sub, uint32_t *regs[4])
 
 typedef enum LeafOp { LEAF_REPLACE, LEAF_SET, LEAF_CLEAR } LeafOp;
 
-static void apply_leaves(const GArray *leaves, LeafOp op, uint32_t leaf,
-                         uint32_t sub, uint32_t *regs[4])
+static void apply_leaves(const VirtualSiliconCpuidList *list, LeafOp op,
+                         uint32_t leaf, uint32_t sub, uint32_t *regs[4])
 {
-    for (unsigned i = 0; i < leaves->len; i++) {
-        const VsLeaf *l = &g_array_index(leaves, VsLeaf, i);
+    for (; list; list = list->next) {
+        const VirtualSiliconCpuid *l = list->value;
+        uint32_t words[4] = { l->eax, l->ebx, l->ecx, l->edx };
 
-        if (l->leaf != leaf || (!l->any_sub && l->sub != sub)) {
+        if (l->leaf != leaf || (l->has_sub && l->sub != sub)) {
             continue;
         }
         for (unsigned reg = 0; reg < 4; reg++) {
             switch (op) {
             case LEAF_REPLACE:
-                *regs[reg] = l->regs[reg];
+                *regs[reg] = words[reg];
                 break;
             case LEAF_SET:
-                *regs[reg] |= l->regs[reg];
+                *regs[reg] |= words[reg];
                 break;
             case LEAF_CLEAR:
-                *regs[reg] &= ~l->regs[reg];
+                *regs[reg] &= ~words[reg];
                 break;
             }
         }
@@ -337,6 +340,7 @@ void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
     uint32_t *regs[4] = { eax, ebx, ecx, edx };
 
     apply_leaves(t->config->leaf_replace, LEAF_REPLACE, leaf, sub, regs);
+    apply_leaves(t->config->class_leaves, LEAF_REPLACE, leaf, sub, regs);
     apply_leaves(t->config->leaf_clear, LEAF_CLEAR, leaf, sub, regs);
     apply_leaves(t->config->leaf_set, LEAF_SET, leaf, sub, regs);
     if (leaf == CPUID_AMD_TOPOLOGY && env->cpuid_xlevel >= leaf) {

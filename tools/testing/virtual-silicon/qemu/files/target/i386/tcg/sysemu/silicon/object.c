@@ -4,7 +4,9 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qapi/clone-visitor.h"
 #include "qapi/error.h"
+#include "qapi/qapi-visit-virtual-silicon.h"
 #include "qemu/error-report.h"
 #include "qemu/lockable.h"
 #include "qemu/module.h"
@@ -40,11 +42,25 @@ static void machine_threads(void)
     }
 }
 
+static void machine_faults(void)
+{
+    VirtualSiliconFaultList *fault = silicon->first_faults;
+
+    for (; fault; fault = fault->next) {
+        Error *err = NULL;
+
+        if (!vs_fault_add(fault->value, &err)) {
+            error_reportf_err(err, "virtual-silicon: ");
+            exit(1);
+        }
+    }
+}
+
 static void machine_done(Notifier *n, void *data)
 {
     check_time();
     machine_threads();
-    vs_faults_arm();
+    machine_faults();
     vs_limits_start();
 }
 
@@ -63,16 +79,11 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
                    "a machine has one");
         return;
     }
-    if (!s->machine_file) {
-        error_setg(errp, "virtual-silicon needs machine=FILE");
-        return;
-    }
-    if (!vs_config_read(&s->config, s->machine_file, errp)) {
+    if (!vs_config_init(&s->config, s->machine, errp)) {
         return;
     }
     silicon = s;
-    if ((s->faults_file && !vs_faults_read(s->faults_file, errp)) ||
-        !vs_trace_open(errp)) {
+    if (!vs_trace_open(errp)) {
         silicon = NULL;
         return;
     }
@@ -90,14 +101,22 @@ static bool silicon_can_be_deleted(UserCreatable *uc)
     return false;
 }
 
-static char *get_machine(Object *obj, Error **errp)
+static void get_machine(Object *obj, Visitor *v, const char *name, void *opaque,
+                        Error **errp)
 {
-    return g_strdup(VIRTUAL_SILICON(obj)->machine_file);
+    visit_type_VirtualSiliconMachine(v, name, &VIRTUAL_SILICON(obj)->machine,
+                                     errp);
 }
 
-static void set_machine(Object *obj, const char *value, Error **errp)
+static void set_machine(Object *obj, Visitor *v, const char *name, void *opaque,
+                        Error **errp)
 {
-    VIRTUAL_SILICON(obj)->machine_file = g_strdup(value);
+    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSiliconMachine *machine;
+
+    if (visit_type_VirtualSiliconMachine(v, name, &machine, errp)) {
+        s->machine = machine;
+    }
 }
 
 static char *get_trace(Object *obj, Error **errp)
@@ -120,23 +139,23 @@ static void set_report(Object *obj, const char *value, Error **errp)
     VIRTUAL_SILICON(obj)->report_file = g_strdup(value);
 }
 
-static char *get_faults(Object *obj, Error **errp)
+static void get_faults(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
 {
-    return g_strdup(VIRTUAL_SILICON(obj)->faults_file);
+    visit_type_VirtualSiliconFaultList(v, name,
+                                       &VIRTUAL_SILICON(obj)->first_faults,
+                                       errp);
 }
 
-static void set_faults(Object *obj, const char *value, Error **errp)
+static void set_faults(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
 {
-    VIRTUAL_SILICON(obj)->faults_file = g_strdup(value);
-}
+    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSiliconFaultList *faults;
 
-static void set_fault(Object *obj, const char *value, Error **errp)
-{
-    if (!silicon || !silicon->threads[0]) {
-        error_setg(errp, "fault: the machine is not there yet; use faults=FILE");
-        return;
+    if (visit_type_VirtualSiliconFaultList(v, name, &faults, errp)) {
+        s->first_faults = faults;
     }
-    vs_fault_now(value, errp);
 }
 
 /* QMP qom-get: what report= writes at the end, as of now. */
@@ -157,19 +176,15 @@ static char *get_counters(Object *obj, Error **errp)
     return g_steal_pointer(&copy);
 }
 
-static char *get_time(Object *obj, Error **errp)
+static int get_time(Object *obj, Error **errp)
 {
-    return g_strdup(VIRTUAL_SILICON(obj)->deterministic ? "deterministic"
-                                                        : "free");
+    return VIRTUAL_SILICON(obj)->deterministic;
 }
 
-static void set_time(Object *obj, const char *value, Error **errp)
+static void set_time(Object *obj, int value, Error **errp)
 {
-    if (!g_str_equal(value, "free") && !g_str_equal(value, "deterministic")) {
-        error_setg(errp, "time=%s: must be free or deterministic", value);
-        return;
-    }
-    VIRTUAL_SILICON(obj)->deterministic = g_str_equal(value, "deterministic");
+    VIRTUAL_SILICON(obj)->deterministic =
+        value == VIRTUAL_SILICON_TIME_DETERMINISTIC;
 }
 
 static void silicon_class_init(ObjectClass *oc, void *data)
@@ -178,13 +193,16 @@ static void silicon_class_init(ObjectClass *oc, void *data)
 
     ucc->complete = silicon_complete;
     ucc->can_be_deleted = silicon_can_be_deleted;
-    object_class_property_add_str(oc, "machine", get_machine, set_machine);
+    object_class_property_add(oc, "machine", "VirtualSiliconMachine",
+                              get_machine, set_machine, NULL, NULL);
     object_class_property_add_str(oc, "trace", get_trace, set_trace);
     object_class_property_add_str(oc, "report", get_report, set_report);
-    object_class_property_add_str(oc, "faults", get_faults, set_faults);
-    object_class_property_add_str(oc, "fault", NULL, set_fault);
+    object_class_property_add(oc, "faults", "VirtualSiliconFaultList",
+                              get_faults, set_faults, NULL, NULL);
     object_class_property_add_str(oc, "counters", get_counters, NULL);
-    object_class_property_add_str(oc, "time", get_time, set_time);
+    object_class_property_add_enum(oc, "time", "VirtualSiliconTime",
+                                   &VirtualSiliconTime_lookup, get_time,
+                                   set_time);
 }
 
 static const TypeInfo silicon_info = {

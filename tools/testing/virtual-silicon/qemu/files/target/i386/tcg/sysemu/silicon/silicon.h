@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * config.c   reads the machine file            (data)
+ * config.c   the machine, out of its QAPI description
  * model.c    who runs how fast, who rests where, what it costs
  * requests.c how the operating system asks for a frequency
  * limits.c   power and temperature lower the frequency
@@ -24,6 +24,7 @@
 #include "qemu/osdep.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
+#include "qapi/qapi-types-virtual-silicon.h"
 #include "qom/object.h"
 #include "cpu.h"
 
@@ -55,7 +56,7 @@ typedef enum VsReason {
  * @port: reading it enters the state, 0: MWAIT with one of @hints does
  */
 typedef struct VsState {
-    char *name;
+    const char *name;
     uint32_t hints[VS_HINTS];
     unsigned nhints;
     uint32_t port;
@@ -72,24 +73,11 @@ typedef struct VsState {
  * @core_state: every core rests in this state or a deeper one
  */
 typedef struct VsLevel {
-    char *name;
+    const char *name;
     unsigned core_state;
     uint64_t uncore_uw;
     uint32_t residency_msr;
 } VsLevel;
-
-typedef struct VsRegister {
-    uint64_t value;
-    uint64_t mask;              /* writable bits */
-    bool writable;
-} VsRegister;
-
-typedef struct VsLeaf {
-    uint32_t leaf;
-    uint32_t sub;
-    bool any_sub;
-    uint32_t regs[4];           /* EAX, EBX, ECX, EDX */
-} VsLeaf;
 
 typedef struct VsConfig {
     uint64_t tsc_khz, bus_khz;
@@ -126,14 +114,15 @@ typedef struct VsConfig {
     uint32_t pkg_msr, cores_msr, core_msr, dram_msr;
     uint64_t cycles_per_1000_insns;
     int64_t quantum_ns;
-    GHashTable *registers;      /* MSR number -> VsRegister */
-    GArray *leaf_replace, *leaf_set, *leaf_clear;       /* of VsLeaf */
+    GHashTable *registers;      /* MSR number -> VirtualSiliconMsr */
+    const VirtualSiliconCpuidList *leaf_replace, *leaf_set, *leaf_clear;
+    const VirtualSiliconCpuidList *class_leaves;        /* replace as well */
     struct VsClass *classes;
 } VsConfig;
 
 /* CPUs that differ from the machine's others, with a complete configuration. */
 typedef struct VsClass {
-    GArray *cpus;               /* of uint64_t */
+    const uint16List *cpus;
     VsConfig config;
     struct VsClass *next;
 } VsClass;
@@ -243,10 +232,10 @@ struct VsThread {
 
 struct VirtualSilicon {
     Object parent;
-    char *machine_file;
+    VirtualSiliconMachine *machine;     /* owns what the configuration names */
+    VirtualSiliconFaultList *first_faults;
     char *trace_file;
     char *report_file;
-    char *faults_file;
     bool deterministic;
     Notifier machine_done;
     Notifier exit;
@@ -276,7 +265,8 @@ static inline VsThread *vs_thread(CPUState *cs)
 }
 
 /* config.c */
-bool vs_config_read(VsConfig *config, const char *path, Error **errp);
+bool vs_config_init(VsConfig *config, const VirtualSiliconMachine *machine,
+                    Error **errp);
 const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu);
 
 /* model.c: all with the lock held */
@@ -310,9 +300,7 @@ void vs_limits_start(void);
 bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val);
 
 /* faults.c; the parts that registers and clocks ask: with the lock held */
-bool vs_faults_read(const char *path, Error **errp);
-void vs_faults_arm(void);
-bool vs_fault_now(const char *line, Error **errp);
+bool vs_fault_add(const VirtualSiliconFault *what, Error **errp);
 uint64_t vs_shown(const VsShown *s, uint64_t count);
 VsFaultResult vs_fault_register(VsThread *t, uint32_t msr, bool read,
                                 int64_t now, uint64_t *val);

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the emulator gets: a machine and faults by the types of qapi/virtual-silicon.json.
+
+Everything is worked out here, so that the emulator needs no knowledge of
+processor models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from . import amd, encode, vendor
+from .machine import CoreClass, IdleState, Machine
+
+#: A value of a QAPI struct type.
+Struct = dict[str, Any]
+
+#: CPUID 1AH: E-cores, whose residency counters hold deeper states as well, by
+#: what the base's turbostat takes from them.
+ATOM = 0x20
+
+
+def struct(**members: object) -> Struct:
+    """Members with the names that QAPI gives them; None leaves one out."""
+    return {name.replace("_", "-"): value for name, value in members.items()
+            if value is not None}
+
+
+def _us_to_ns(us: float) -> int:
+    return round(us * 1000)
+
+
+def _mw_to_uw(mw: float) -> int:
+    return round(mw * 1000)
+
+
+def _clock(m: Machine) -> Struct:
+    return struct(
+        tsc_khz=m.tsc_khz, bus_khz=m.bus_khz, min_ratio=m.min_ratio,
+        base_ratio=m.base_ratio, max_ratio=m.max_ratio,
+        counter_unit=m.features.counter_unit, transition_ns=_us_to_ns(m.transition_us),
+        domain_cpus=m.domain_cpus if m.coordination == "any" else 1)
+
+
+def _hwp(m: Machine) -> Struct | None:
+    if not m.hwp.present:
+        return None
+    return struct(epp=m.hwp.epp, unit_khz=m.hwp.unit_khz or m.bus_khz,
+                  efficient_ratio=m.hwp.efficient_ratio)
+
+
+def _cppc_nominal(m: Machine) -> int | None:
+    return m.cppc(m.base_ratio) if m.features.cppc_msrs else None
+
+
+def _idle(state: IdleState) -> Struct:
+    return struct(
+        name=state.name, hints=list(state.hints), port=state.port or None,
+        exit_ns=_us_to_ns(state.exit_us), entry_ns=_us_to_ns(state.entry_us),
+        power_uw=_mw_to_uw(state.power_mw), active=state.active,
+        residency_msr=state.residency_msr or None)
+
+
+def _umwait(m: Machine) -> Struct | None:
+    if not m.features.waitpkg:
+        return None
+    return struct(
+        c01=struct(exit_ns=m.umwait.c01_exit_ns,
+                   power_uw=_mw_to_uw(m.umwait.c01_power_mw)),
+        c02=struct(exit_ns=m.umwait.c02_exit_ns,
+                   power_uw=_mw_to_uw(m.umwait.c02_power_mw)))
+
+
+def _power(m: Machine) -> Struct:
+    domains = m.power.rapl
+    shift, unit_uj = m.power.energy_unit_shift, m.power.energy_unit_uj
+    is_amd = m.vendor == "AuthenticAMD"
+    package = amd.PACKAGE_ENERGY if is_amd else encode.PKG_ENERGY_STATUS
+    cores = "core_msr" if is_amd else "cores_msr"
+    register = amd.CORE_ENERGY if is_amd else encode.PP0_ENERGY_STATUS
+    return struct(
+        active_uw=[round(m.active_w(ratio) * 1e6) for ratio in m.ratios],
+        uncore_uw=round(m.power.uncore_w * 1e6), dram_uw=round(m.power.dram_w * 1e6),
+        energy_unit_shift=shift, energy_unit_uj=unit_uj or None,
+        # Where the part has no unit of its own for DRAM, it is the common one.
+        dram_unit_nj=m.power.dram_unit_nj or 1000 * unit_uj or round(1e9 / 2**shift),
+        package_msr=package if "package" in domains else None,
+        dram_msr=encode.DRAM_ENERGY_STATUS if "dram" in domains else None,
+        **{cores: register if "cores" in domains else None})
+
+
+def _thermal(m: Machine) -> Struct | None:
+    if not m.limits.thermal_resistance:
+        return None
+    return struct(resistance_mk_per_w=round(m.limits.thermal_resistance * 1000),
+                  tau_ns=round(m.limits.thermal_tau_s * 1e9),
+                  ambient_mc=round(m.limits.ambient_c * 1000),
+                  tjmax_mc=m.features.tj_max * 1000)
+
+
+def _leaves(leaves: dict[encode.LeafKey, encode.Leaf]) -> list[Struct]:
+    return [struct(leaf=leaf, sub=sub, eax=eax, ebx=ebx, ecx=ecx, edx=edx)
+            for (leaf, sub), (eax, ebx, ecx, edx) in leaves.items()]
+
+
+def _cpuid(m: Machine) -> list[Struct]:
+    return _leaves(vendor.encoding(m).cpuid(m))
+
+
+def _msrs(m: Machine) -> list[Struct]:
+    """By number; those that can be written have the mask of the bits that can."""
+    by = vendor.encoding(m)
+    constant = {msr: (value, None) for msr, value in by.msrs(m).items()}
+    return [struct(msr=msr, value=value, mask=mask)
+            for msr, (value, mask) in sorted((constant | by.msrs_rw(m)).items())]
+
+
+def _class(m: Machine, kind: CoreClass, cpus: list[int]) -> Struct:
+    """What differs: the registers and leaves of the one that the part's have not."""
+    own = m.of_class(kind)
+    return struct(
+        cpus=cpus, base_ratio=own.base_ratio, max_ratio=kind.max_ratio,
+        power_permille=kind.power_permille, residency_deeper=kind.core_type == ATOM,
+        hwp=_hwp(own), cppc_nominal=_cppc_nominal(own),
+        msrs=[msr for msr in _msrs(own) if msr not in _msrs(m)],
+        cpuid=[leaf for leaf in _cpuid(own) if leaf not in _cpuid(m)])
+
+
+def machine(m: Machine, cpus: int | None = None) -> Struct:
+    """VirtualSiliconMachine of a guest with so many CPUs: which of them are of which
+    kind depends on it."""
+    by = vendor.encoding(m)
+    whole = m.packages * m.cores * m.threads
+    return struct(
+        clock=_clock(m),
+        turbo=[struct(cores=cores, ratio=ratio)
+               for cores, ratio in zip(m.turbo.cores, m.turbo.ratios)],
+        hwp=_hwp(m),
+        pstates=struct(ratios=list(m.pstate_ratios), cppc_nominal=_cppc_nominal(m))
+        if m.pstate_ratios else None,
+        idle=[_idle(state) for state in m.idle],
+        package=[struct(name=level.name, core_state=level.core_state,
+                        uncore_uw=round(level.uncore_w * 1e6),
+                        residency_msr=level.residency_msr) for level in m.package],
+        umwait=_umwait(m), power=_power(m),
+        power_limit=struct(tau_ns=round(m.limits.power_tau_s * 1e9))
+        if m.limits.power_tau_s else None,
+        thermal=_thermal(m), speed=struct(**dict(m.time)),
+        cpuid=_cpuid(m), cpuid_set=_leaves(by.cpuid_set(m)),
+        cpuid_clear=_leaves(by.cpuid_clear(m)), msrs=_msrs(m),
+        classes=[_class(m, kind, numbers) for kind, numbers in
+                 m.class_cpus(whole if cpus is None else cpus)])
+
+
+def option(m: Machine, cpus: int, faults: Sequence[Struct] = (),
+           **properties: str) -> str:
+    """The argument of -object; the same machine always gives the same bytes."""
+    return json.dumps({"qom-type": "virtual-silicon", "id": "vs0", **properties,
+                       "faults": list(faults), "machine": machine(m, cpus)})
