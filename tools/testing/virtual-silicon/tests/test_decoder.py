@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel's own decoder of turbo tables over registers read on real machines.
+
+turbo_table.c is compiled for user space.  What it must give was worked out from
+the same registers by another program, and where a log of the machine's boot is
+known, by its kernel ("logged").
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from virtual_silicon import paths
+
+HERE = Path(__file__).resolve().parent
+CPU = paths.ROOT / "arch/x86/kernel/cpu"
+TREE = paths.BUILD / "linux"
+DATA = HERE.parent / "data/turbo.csv"
+
+#: Headers of the base; all others that the sources name are in decoder/kernel.h.
+HEADERS = ("asm/intel-family.h", "asm/msr-index.h")
+
+#: Registers without which a row is not compared, by model.
+NOT_READ = {
+    0x37: "Silvermont's table is in 0x66a and 0x66c", 0x4c: "the same", 0x4d: "the same",
+    0x5c: "Goldmont's numbers of cores are in 0x1ae", 0x5f: "the same", 0x7a: "the same",
+}
+
+#: CPUs for which the decoder gives another ratio than `expected`, and why.
+OTHER = {
+    # groups of 2, 8 and 12 cores; the kernel does not know that of this model
+    "Intel(R) Core(TM) 9 273PQE": 1776,
+}
+
+#: Logs with another ratio than these registers give: (cpu_name, logged), and why.
+NOT_LOGGED = {
+    ("Intel(R) Core(TM) i7-6700K CPU @ 4.00GHz", 1024): "turbo was off",
+    ("Intel(R) Core(TM) i9-14900K", 1024): "turbo was off",
+    ("11th Gen Intel(R) Core(TM) i7-1185G7 @ 3.00GHz", 1467): "base of 30, here 18: cTDP",
+    ("12th Gen Intel(R) Core(TM) i7-12700H", 1554): "another machine's table",
+    ("12th Gen Intel(R) Core(TM) i9-12900K", 1760): "another machine's table",
+    ("Genuine Intel(R) 0000", 2048): "base of 19, here 21, and read by the base's rule",
+    ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", 1190): "overclocked here",
+    ("Intel(R) Core(TM) i7-7700K CPU @ 4.20GHz", 1194): "another machine's table",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the data, and what the decoder makes of it."""
+
+    name: str
+    model: int
+    counts: int		# 0x1ae
+    expected: int
+    logged: list[int]
+    layout: str
+    ratio: int
+    bins: list[tuple[int, int]]
+
+
+def build(where: Path) -> Path:
+    """The decoder; headers of the kernel's that it does not need are empty."""
+    sources = [CPU / "turbo_table.c", CPU / "freq_invariance.h"]
+    for name in re.findall(r"#include <(.+)>", "".join(s.read_text() for s in sources)):
+        header = where / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text("")
+    for name in HEADERS:
+        text = (TREE / "arch/x86/include" / name).read_text()
+        (where / name).write_text(re.sub(r"#include .*", "", text))
+    program = where / "decode"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-include", HERE / "decoder/kernel.h",
+                    f"-I{where}", f"-I{CPU}", f"-I{HERE}/decoder", "-o", program,
+                    HERE / "decoder/decode.c", CPU / "turbo_table.c"], check=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    program = build(tmp_path_factory.mktemp("decoder"))
+    with DATA.open(encoding="utf-8", newline="") as file:
+        data = list(csv.DictReader(file))
+    registers = ("model", "msr_0xce", "msr_0x1ad", "msr_0x1ae", "msr_0x1af")
+    text = "".join(" ".join(line[key] or "0" for key in registers) + "\n" for line in data)
+    answer = subprocess.run([program], input=text, capture_output=True, text=True,
+                            check=True).stdout.splitlines()
+    assert len(answer) == len(data)
+    out = []
+    for line, (layout, ratio, *bins) in zip(data, map(str.split, answer)):
+        pairs = (entry.split(":") for entry in bins)
+        out.append(Row(line["cpu_name"], int(line["model"], 16),
+                       int(line["msr_0x1ae"] or "0", 16), int(line["expected"] or 0),
+                       [int(n) for n in line["logged"].split()], layout, int(ratio),
+                       [(int(cores), int(top)) for cores, top in pairs]))
+    return out
+
+
+def complete(row: Row) -> bool:
+    return row.model not in NOT_READ or row.counts != 0
+
+
+def test_ratio_of_every_complete_row(rows: list[Row]) -> None:
+    wrong = {row.name: row.ratio for row in rows
+             if complete(row) and row.ratio != row.expected}
+    assert wrong == OTHER
+    assert sum(complete(row) for row in rows) == 156
+
+
+def test_ratio_that_the_machine_logged(rows: list[Row]) -> None:
+    """By the base's rule, which is ours but on models whose groups it reads as bytes."""
+    logged = [(row, n) for row in rows for n in row.logged if complete(row)]
+    wrong = {(row.name, n) for row, n in logged if row.ratio != n}
+    assert wrong == set(NOT_LOGGED)
+    assert len(logged) - len(wrong) == 26
+
+
+def test_every_bin_is_wider_than_the_one_before(rows: list[Row]) -> None:
+    """Parts with fewer kinds of load than groups repeat the last number of cores."""
+    for row in rows:
+        widths = [cores for cores, _ in row.bins]
+        assert widths == sorted(set(widths)), row.name
+    assert [row.bins for row in rows if "6746E" in row.name] == [[(28, 27)]]
+
+
+def test_hole_in_the_groups(rows: list[Row]) -> None:
+    """The third group of this part has a ratio and no cores: it is left out."""
+    row = next(row for row in rows if "8170M" in row.name)
+    assert row.counts >> 16 & 0xFF == 0
+    assert [cores for cores, _ in row.bins] == [2, 4, 12, 16, 20, 24, 26]
