@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import paths
 
 HERE = Path(__file__).resolve().parent

@@ -8,7 +8,7 @@ the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
 from __future__ import annotations
 
 import pytest
-from virtual_silicon import amd, emulator, encode, machine
+from virtual_silicon import amd, emulator, encode, machine, turbo
 from virtual_silicon.machine import Machine, Turbo
 
 INTEL = [name for name in machine.names()
@@ -201,7 +201,7 @@ def test_value_too_wide_for_its_field() -> None:
 @pytest.mark.parametrize("name", INTEL)
 def test_turbo_decodes_to_what_was_encoded(name: str) -> None:
     m = load(name)
-    decoded = dict(encode.decode_turbo(m.turbo.layout, encode.msrs(m)))
+    decoded = dict(turbo.decode(m.turbo.layout, encode.msrs(m)))
     assert all(m.turbo.limit(cores) == ratio for cores, ratio in decoded.items())
     assert max(decoded) == m.cores
 

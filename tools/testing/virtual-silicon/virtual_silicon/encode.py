@@ -12,15 +12,18 @@ import math
 from collections.abc import Iterable
 
 from .machine import Machine, Turbo
+from .turbo import (
+    ATOM_TURBO_RATIOS,
+    TURBO_RATIO_LIMIT,
+    TURBO_RATIO_LIMIT1,
+    TURBO_RATIO_LIMIT2,
+)
+from .turbo import registers as turbo_msrs
 
 # MSR numbers used in more than one place
 PLATFORM_INFO = 0xCE
-TURBO_RATIO_LIMIT = 0x1AD
-TURBO_RATIO_LIMIT1 = 0x1AE
-TURBO_RATIO_LIMIT2 = 0x1AF
 RAPL_POWER_UNIT = 0x606
 ATOM_RATIOS = 0x66A
-ATOM_TURBO_RATIOS = 0x66C
 PKG_POWER_LIMIT = 0x610
 PKG_ENERGY_STATUS = 0x611
 DRAM_ENERGY_STATUS = 0x619
@@ -102,6 +105,12 @@ TURBO_ENCODERS = {"bytes": turbo_bytes, "groups": turbo_groups,
                   "deltas": turbo_deltas, "atom": turbo_atom}
 
 
+def turbo_registers(turbo: Turbo) -> dict[int, int]:
+    """As read on the part where that is known."""
+    out = TURBO_ENCODERS[turbo.layout](turbo)
+    return out | dict(zip(turbo_msrs(turbo.layout), turbo.registers))
+
+
 def rapl_unit(m: Machine) -> int:
     """0x606: power 3:0, energy 12:8, time 19:16, each as 1/2^n.
 
@@ -165,7 +174,7 @@ def msrs(m: Machine) -> dict[int, int]:
         0x614: rapl_power(m.power.tdp_w),		# PKG_POWER_INFO
         0x64F: 0, 0x690: 0, 0x6B1: 0,			# PERF_LIMIT_REASONS
     }
-    out.update(TURBO_ENCODERS[m.turbo.layout]((m.part or m).turbo))
+    out.update(turbo_registers((m.part or m).turbo))
     if not m.limits.power_tau_s:
         out[PKG_POWER_LIMIT] = power_limit(m)
     out.update(config_tdp(m))
@@ -341,35 +350,3 @@ def cpuid_clear(m: Machine) -> dict[LeafKey, Leaf]:
     if not m.features.waitpkg:
         out[0x7, 0] = (0, 0, 1 << 5, 0)
     return out
-
-
-def _decode_groups(ratios: int, counts: int) -> list[tuple[int, int]]:
-    pairs = [(counts >> shift & 0xFF, ratios >> shift & 0xFF)
-             for shift in range(0, 64, 8)]
-    return [(count, ratio) for count, ratio in pairs if count and ratio]
-
-
-def _decode_deltas(value: int) -> list[tuple[int, int]]:
-    cores, ratio = value >> 1 & 0x7F, value >> 8 & 0xFF
-    out = [(cores, ratio)]
-    for shift in range(16, 64, 8):
-        cores, ratio = cores + (value >> shift & 0x1F), ratio - (value >> shift + 5 & 7)
-        if cores > out[-1][0]:
-            out.append((cores, ratio))
-    return out
-
-
-def decode_turbo(layout: str, values: dict[int, int]) -> list[tuple[int, int]]:
-    """(active cores, ratio) read back from register values, rising in cores."""
-    if layout == "groups":
-        return _decode_groups(values[TURBO_RATIO_LIMIT], values[TURBO_RATIO_LIMIT1])
-    if layout == "deltas":
-        return _decode_deltas(values[TURBO_RATIO_LIMIT])
-    if layout == "atom":
-        return [(n + 1, values[ATOM_TURBO_RATIOS] >> 8 * n & 0x3F) for n in range(4)]
-    out = []
-    for first, msr in enumerate((TURBO_RATIO_LIMIT, TURBO_RATIO_LIMIT1,
-                                 TURBO_RATIO_LIMIT2)):
-        value = values.get(msr, 0)
-        out += [(8 * first + i + 1, value >> 8 * i & 0xFF) for i in range(8)]
-    return [(cores, ratio) for cores, ratio in out if ratio]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from . import encode
+from . import encode, turbo
 from .machine import Machine
 
 
@@ -119,10 +119,10 @@ def invariance_ratio(dmesg: str) -> int | None:
 def turbo_ratio(m: Machine, msrs: dict[int, int | None], active: int = 4) -> int | None:
     """1024 * turbo with `active` cores / base, worked out from the registers."""
     known = {msr: value for msr, value in msrs.items() if value is not None}
-    if not {encode.PLATFORM_INFO, encode.TURBO_RATIO_LIMIT} <= set(known):
+    if not {encode.PLATFORM_INFO, turbo.TURBO_RATIO_LIMIT} <= set(known):
         return None
     base = known[encode.PLATFORM_INFO] >> 8 & 0xFF
-    table = encode.decode_turbo(m.turbo.layout, known)
+    table = turbo.decode(m.turbo.layout, known)
     ratio = next((ratio for cores, ratio in table if cores >= active), table[-1][1])
     return 1024 * ratio // base
 

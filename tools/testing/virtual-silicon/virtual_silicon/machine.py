@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from . import turbo
 from .errors import MachineError, UsageError
 from .schema import (
     Checker,
@@ -86,9 +87,16 @@ class Machine(Identity, Frequency):
         """
         volts = self.voltage(ratio)
         hertz = ratio * self.bus_khz * 1e3
-        dynamic = (self.power.capacitance_nf * 1e-9 * volts**2 * hertz
+        dynamic = ((self.power.capacitance_nf or 0) * 1e-9 * volts**2 * hertz
                    * self.power.activity)
         return dynamic + self.power.leakage_w * (volts / self.power.v_max)**3
+
+    def base_w(self) -> float:
+        """Power of a package with all cores busy at base."""
+        first = self.cores - sum(kind.cores for kind in self.classes)
+        return self.power.uncore_w + first * self.active_w(self.base_ratio) + sum(
+            kind.cores * self.active_w(kind.base_ratio or self.base_ratio)
+            * kind.power_permille / 1000 for kind in self.classes)
 
     def of_class(self, kind: CoreClass) -> Machine:
         """The machine as one of these cores shows it in its registers."""
@@ -191,6 +199,7 @@ def parse(text: str, path: Path, name: str = "") -> Machine:
     name = name or path.stem
     checker = Checker(path, text, name)
     t = checker.check(_whole(_tables(text, path), name, checker))
+    t = t.copy(update={"turbo": _turbo(checker, t)})
     _check_turbo(checker, t)
     _check_idle(checker, t)
     _check_package(checker, t)
@@ -198,8 +207,21 @@ def parse(text: str, path: Path, name: str = "") -> Machine:
     _check_control(checker, t)
     _check_classes(checker, t)
     tables = dict(t)
-    return Machine(name=name, path=path, **dict(tables.pop("machine")),
-                   **dict(tables.pop("frequency")), **tables)
+    m = Machine(name=name, path=path, **dict(tables.pop("machine")),
+                **dict(tables.pop("frequency")), **tables)
+    return m if t.power.capacitance_nf is not None else _at_tdp(checker, m)
+
+
+def _at_tdp(checker: Checker, m: Machine) -> Machine:
+    """With such a capacitance that all cores at base draw the TDP."""
+    def with_nf(nf: float) -> Machine:
+        return m.copy(update={"power": m.power.copy(update={"capacitance_nf": nf})})
+
+    none, one = with_nf(0).base_w(), with_nf(1).base_w()
+    if none >= m.power.tdp_w:
+        raise checker.fail(f"tdp_w {m.power.tdp_w:g} is not above {none:.1f} W, uncore "
+                           "and leakage of all cores at base", "power", "tdp_w")
+    return with_nf((m.power.tdp_w - none) / (one - none))
 
 
 def _tables(text: str, path: Path) -> dict[str, Any]:
@@ -250,9 +272,29 @@ def _syntax_error(error: Exception, text: str, path: Path) -> MachineError:
     return MachineError(path, line, f"syntax: {match[1]}")
 
 
+def _turbo(checker: Checker, t: Tables) -> Turbo:
+    """The table, from the part's registers if these are given."""
+    given = t.turbo
+    if bool(given.registers) == bool(given.cores or given.ratios):
+        raise checker.fail("[turbo] needs cores and ratios, or else registers", "turbo")
+    if not given.registers:
+        return given
+    numbers = turbo.registers(given.layout)
+    if given.layout == "none" or len(given.registers) > len(numbers):
+        raise checker.fail(f"layout \"{given.layout}\" has fewer registers", "turbo",
+                           "registers")
+    try:
+        steps = turbo.steps(
+            turbo.decode(given.layout, dict(zip(numbers, given.registers))),
+            t.machine.cores, t.frequency.base_ratio)
+    except ValueError as error:
+        raise checker.fail(str(error), "turbo", "registers") from error
+    return given.copy(update={"cores": tuple(cores for cores, _ in steps),
+                              "ratios": tuple(ratio for _, ratio in steps)})
+
+
 def _check_turbo(checker: Checker, t: Tables) -> None:
-    turbo, freq = t.turbo, t.frequency
-    cores, ratios = turbo.cores, turbo.ratios
+    freq, cores, ratios = t.frequency, t.turbo.cores, t.turbo.ratios
     count = t.machine.cores
     if len(cores) != len(ratios):
         raise checker.fail(f"{len(cores)} core counts but {len(ratios)} ratios",
@@ -265,7 +307,7 @@ def _check_turbo(checker: Checker, t: Tables) -> None:
     if cores[-1] != count:
         raise checker.fail(f"the last step is for {cores[-1]} cores, the machine "
                            f"has {count}", "turbo", "cores")
-    _check_layout(checker, turbo)
+    _check_layout(checker, t.turbo)
     _check_vendor(checker, t)
     if freq.base_ratio * freq.bus_khz % 1000:
         # CPUID 15H: the kernel multiplies in 32 bits
@@ -285,8 +327,8 @@ LAYOUT_ROOM = {"bytes": (24, 24, 127), "groups": (255, 8, 255),
                "none": (255, 16, 255)}
 
 
-def _check_layout(checker: Checker, turbo: Turbo) -> None:
-    layout, cores, ratios = turbo.layout, turbo.cores, turbo.ratios
+def _check_layout(checker: Checker, table: Turbo) -> None:
+    layout, cores, ratios = table.layout, table.cores, table.ratios
     most_cores, most_steps, most_ratio = LAYOUT_ROOM[layout]
     if cores[-1] > most_cores:
         raise checker.fail(f"layout \"{layout}\" has room for {most_cores} cores, the "

@@ -10,7 +10,7 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Extra, Field, ValidationError, validator
-from pydantic.fields import ModelField
+from pydantic.fields import SHAPE_SINGLETON, ModelField
 
 from .errors import MachineError
 
@@ -38,7 +38,7 @@ class Table(BaseModel):
     def _toml_type(cls, value: Any, field: ModelField) -> Any:
         kind = next((kind for kind in _NAMES if isinstance(field.type_, type)
                      and issubclass(field.type_, kind)), None)
-        several = field.outer_type_ is not field.type_
+        several = field.shape != SHAPE_SINGLETON
         items = value if several and isinstance(value, (list, tuple)) else [value]
         if several and (items is not value or items == []) or kind and not all(
                 isinstance(item, (int, float) if kind is float else kind)
@@ -97,8 +97,10 @@ class Turbo(Table):
     """Highest ratio by the number of active cores: steps, the last covers the rest."""
 
     layout: Literal["bytes", "groups", "deltas", "atom", "none"]
-    cores: Ratios
-    ratios: Ratios
+    cores: Ratios = ()
+    ratios: Ratios = ()
+    # in their place: the registers of the part, in the order of turbo.registers()
+    registers: Annotated[tuple[int, ...], Field(ge=0, le=2**64 - 1)] = ()
 
     def limit(self, active: int) -> int:
         """Highest ratio while `active` cores are."""
@@ -158,7 +160,8 @@ class Power(Table):
     v_min: Volts
     v_max: Volts
     leakage_w: NotNegative
-    capacitance_nf: NotNegative
+    # None: such that all cores at base draw the TDP
+    capacitance_nf: NotNegative | None = None
     activity: float = Field(default=1.0, ge=0.01, le=1)
     energy_unit_shift: int = Field(default=14, ge=1, le=31)	# 1/2^n J
     energy_unit_uj: int = Field(default=0, ge=0, le=4096)	# in its place
@@ -265,7 +268,7 @@ class Checker:
             given = given[index]
         if not rest:
             return self.fail(f"write [[{table}]], once per entry"
-                             if field.outer_type_ is not field.type_
+                             if field.shape != SHAPE_SINGLETON
                              else f"[{table}] must be a table", table)
         key, kind = rest[0], error["type"]
         if kind == "value_error.extra":
