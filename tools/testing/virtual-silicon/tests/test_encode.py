@@ -224,5 +224,8 @@ def test_emulator_units() -> None:
     assert given["power"]["dram-unit-nj"] == 61035
     assert emulator.machine(load("e5-2698-v4"))["power"]["dram-unit-nj"] == 15300
     assert "cores-msr" not in given["power"]
-    slow = load("sapphire-rapids").copy(update={"transition_us": 20})
-    assert emulator.machine(slow)["clock"]["transition-ns"] == 20_000
+    assert given["transition"] == {
+        "per-core": True, "long-above-ratio": 18, "period-ns": 1_160_000,
+        "long-period-ns": 1_625_000, "long-after-ns": 2_000_000, "up-ns": 20_000,
+        "down-ns": 20_000, "halt-ns": 0, "return-within-ns": 0, "return-up-ns": 0,
+        "return-down-ns": 0}

@@ -101,6 +101,8 @@ BAD_TABLES = [
     ("[hwp]\npresent = 1\n", "true or false"),
     ("[limits]\nthermal_resistance = 0.2\n", "needs thermal_tau_s"),
     ("[limits]\npower_tau_s = -1\n", "allowed is 0 to 1000"),
+    ("[transition]\nscope = \"die\"\n", "allowed: package, core"),
+    ("[time]\nuser_cycles_per_1000_insns = 8001\n", "at most 127 times"),
     ("[[package]]\nname = \"PC6\"\ncore_state = \"C7\"\nuncore_w = 1\n"
      "residency_msr = 0x3f9\n", "no idle state 'C7'; there are: C1, C6"),
     ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_w = 11\n"

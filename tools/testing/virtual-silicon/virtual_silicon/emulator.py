@@ -40,8 +40,17 @@ def _clock(m: Machine) -> Struct:
     return struct(
         tsc_khz=m.tsc_khz, bus_khz=m.bus_khz, min_ratio=m.min_ratio,
         base_ratio=m.base_ratio, max_ratio=m.max_ratio,
-        counter_unit=m.features.counter_unit, transition_ns=_us_to_ns(m.transition_us),
+        counter_unit=m.features.counter_unit,
         domain_cpus=m.domain_cpus if m.coordination == "any" else 1)
+
+
+def _transition(m: Machine) -> Struct | None:
+    times = {f"{key.removesuffix('_us')}_ns": _us_to_ns(value) for key, value in m.transition
+             if key.endswith("_us") and key != "told_us"}
+    if not any(times.values()):
+        return None
+    return struct(per_core=m.transition.scope == "core",
+                  long_above_ratio=m.transition.long_above_ratio, **times)
 
 
 def _hwp(m: Machine) -> Struct | None:
@@ -137,7 +146,7 @@ def machine(m: Machine, cpus: int | None = None) -> Struct:
         clock=_clock(m),
         turbo=[struct(cores=cores, ratio=ratio)
                for cores, ratio in zip(m.turbo.cores, m.turbo.ratios)],
-        hwp=_hwp(m),
+        transition=_transition(m), hwp=_hwp(m),
         pstates=struct(ratios=list(m.pstate_ratios), cppc_nominal=_cppc_nominal(m))
         if m.pstate_ratios else None,
         idle=[_idle(state) for state in m.idle],

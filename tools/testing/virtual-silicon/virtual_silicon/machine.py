@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from functools import cache
@@ -24,6 +25,7 @@ from .schema import (
     Power,
     Tables,
     Time,
+    Transition,
     Turbo,
     Umwait,
 )
@@ -32,6 +34,9 @@ MACHINES = Path(__file__).resolve().parent.parent / "machines"
 
 #: The guest kernels are built for so many (NR_CPUS in kernel.config).
 MAX_CPUS = 64
+
+#: Units of time that an instruction may take where the cheapest takes some.
+MAX_INSN_COST = 127
 
 
 class Machine(Identity, Frequency):
@@ -46,6 +51,7 @@ class Machine(Identity, Frequency):
     features: Features
     idle: tuple[IdleState, ...]
     package: tuple[PackageState, ...]
+    transition: Transition
     hwp: Hwp
     umwait: Umwait
     power: Power
@@ -206,6 +212,7 @@ def parse(text: str, path: Path, name: str = "") -> Machine:
     _check_power(checker, t)
     _check_control(checker, t)
     _check_classes(checker, t)
+    _check_time(checker, t)
     tables = dict(t)
     m = Machine(name=name, path=path, **dict(tables.pop("machine")),
                 **dict(tables.pop("frequency")), **tables)
@@ -421,6 +428,17 @@ def _check_control(checker: Checker, t: Tables) -> None:
     if limits.thermal_resistance and not limits.thermal_tau_s:
         raise checker.fail("thermal_resistance needs thermal_tau_s above zero",
                            "limits", "thermal_resistance")
+
+
+def _check_time(checker: Checker, t: Tables) -> None:
+    """The emulator counts in the largest unit that both rates are multiples of, and
+    a block of 512 instructions must fit into its 16 bits."""
+    kernel, user = t.time.kernel_cycles_per_1000_insns, t.time.user_cycles_per_1000_insns
+    if max(kernel, user) // math.gcd(kernel, user) > MAX_INSN_COST:
+        raise checker.fail(
+            f"kernel_cycles_per_1000_insns {kernel} and user_cycles_per_1000_insns "
+            f"{user}: the dearer must be at most {MAX_INSN_COST} times their greatest "
+            "common divisor", "time", "user_cycles_per_1000_insns")
 
 
 def _check_classes(checker: Checker, t: Tables) -> None:

@@ -48,9 +48,10 @@ def _digest(path: Path) -> str:
 
 
 def instructions(m: Machine, report: dict) -> int:
-    """From cycles: exact without memory_permille, SMT and pause_cycles."""
+    """From cycles, as if all were the user's, whose instructions take longer: so many
+    at least.  Without memory_permille, SMT and pause_cycles."""
     cycles = sum(cpu["aperf"] for cpu in report["cpus"])
-    return cycles * 1000 // m.time.cycles_per_1000_insns
+    return cycles * 1000 // m.time.user_cycles_per_1000_insns
 
 
 def _children_seconds() -> float:

@@ -138,6 +138,10 @@ def build(c: Config, plan: demo.Plan, result: Result) -> Data:
         "cpus": kernel["cpus_online"],
         "kernel": kernel["release"],
         "time": c.mode,
+        "cycles_per_insn": {
+            "kernel": c.machine.time.kernel_cycles_per_1000_insns / 1000,
+            "user": c.machine.time.user_cycles_per_1000_insns / 1000,
+        } if c.mode == "deterministic" else None,
         "boot_seconds": round(result.boot_seconds, 2),
         "invariance": _invariance(c, result),
         "cpufreq": {"driver": _first(freq, "cpu0/cpufreq/scaling_driver"),
@@ -169,6 +173,7 @@ def _text(value: Any, unit: str = "", digits: int | None = None) -> str:
 
 def _overview(d: Data) -> list[Row]:
     inv, freq, idle = d["invariance"], d["cpufreq"], d["cpuidle"]
+    cycles = d["cycles_per_insn"]
     invariance = "off (no message from the kernel)"
     if inv["enabled"]:
         invariance = f"on, ratio {inv['ratio_dmesg']}/1024"
@@ -176,6 +181,8 @@ def _overview(d: Data) -> list[Row]:
         ["machine", f"{d['machine']['name']}: {d['machine']['processor']}"],
         ["CPUs", f"{d['cpus']} in {d['machine']['packages']} package(s)"],
         ["kernel", f"{d['kernel']}, init after {d['boot_seconds']} s, {d['time']} time"],
+        ["cycles per instruction", "as the host has it" if not cycles else
+         f"{cycles['kernel']:g} in the kernel, {cycles['user']:g} in user space"],
         ["frequency invariance", invariance],
         ["  from the registers", f"{_text(inv['ratio_registers_4_cores'])} for 4 active "
          f"cores, {_text(inv['ratio_registers_1_core'])} for 1"],

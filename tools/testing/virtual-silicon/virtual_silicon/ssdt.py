@@ -17,7 +17,6 @@ from pathlib import Path
 from .errors import GuestError, MissingError
 from .machine import Machine
 
-TRANSITION_US = 10	# assumed; the model itself switches at once
 #: ACPI 8.4.5.5: who sets the P-state of a domain.
 COORDINATION = {"all": 0xFC, "any": 0xFD, "hw": 0xFE}
 
@@ -130,8 +129,9 @@ def _cpu_objects(cpu: int, states: str, domain: str, more: str) -> str:
 
 def _pss(name: str, m: Machine) -> str:
     """The P-states of one kind of core."""
+    told_us = m.transition.told_us
     states = ",\n        ".join(
-        _package([mhz, mw, TRANSITION_US, TRANSITION_US,
+        _package([mhz, mw, told_us, told_us,
                   f"0x{word:04X}", f"0x{word:04X}"])
         for mhz, mw, word in pstates(m))
     return f"""    Name (\\{name}, Package ({len(pstates(m))})

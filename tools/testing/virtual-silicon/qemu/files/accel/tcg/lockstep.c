@@ -5,14 +5,18 @@
  *
  * One host thread executes all vCPUs.  Virtual time advances in rounds; in a
  * round every vCPU that is awake executes the same stretch [T, end) of virtual
- * time, one after the other, and its budget of instructions is the length of
- * the stretch times its speed.  Between rounds timers run and the model of the
- * silicon renews the speeds.  A round ends early at the next timer, so timers
- * run at their time to the nanosecond.
+ * time, one after the other, and its budget is the length of the stretch times
+ * its speed.  Between rounds timers run and the model of the silicon renews the
+ * speeds.  A round ends early at the next timer, so timers run at their time to
+ * the nanosecond.
+ *
+ * The budget is in units that the model chooses: an instruction takes more or
+ * fewer of them by the block it is in.  What is left of a stretch, but does not
+ * pay for an instruction, is credit for the next.
  *
  * Nothing here reads a host clock, and a vCPU that is kicked out of its stretch
  * by another host thread is put back into it: where a stretch ends is decided
- * by instruction counts and timers alone.  What remains is that two vCPUs may
+ * by budgets and timers alone.  What remains is that two vCPUs may
  * see each other's stores and interrupts up to a round early or late.
  */
 #include "qemu/osdep.h"
@@ -34,10 +38,10 @@
 /**
  * LockstepVcpu: where a vCPU is in virtual time
  * @now: executed up to here, ns
- * @credit: part of an instruction (in units of 1/den) carried over
+ * @credit: budget (in 1/den of a unit) carried over
  * @event: time of the event that ends its rest, if @called
- * @num, @den: instructions per ns in this stretch
- * @budget: instructions given to the stretch being executed
+ * @num, @den: units per ns in this stretch
+ * @budget: units given to the stretch being executed
  */
 typedef struct LockstepVcpu {
     int64_t now;
@@ -63,16 +67,16 @@ static LockstepVcpu *lockstep_vcpu(CPUState *cs)
     return &vcpus[cs->cpu_index];
 }
 
-static int64_t executed_insns(CPUState *cs)
+static int64_t spent_units(CPUState *cs)
 {
     return lockstep_vcpu(cs)->budget -
            (cpu_neg(cs)->icount_decr.u16.low + cs->icount_extra);
 }
 
-/* ns that @insns instructions take beyond what the credit has paid for */
-static int64_t insns_to_ns(const LockstepVcpu *v, int64_t insns)
+/* ns that @units take beyond what the credit has paid for */
+static int64_t units_to_ns(const LockstepVcpu *v, int64_t units)
 {
-    int64_t due = insns * (int64_t)v->den - v->credit;
+    int64_t due = units * (int64_t)v->den - v->credit;
 
     return due > 0 ? DIV_ROUND_UP(due, (int64_t)v->num) : 0;
 }
@@ -82,7 +86,7 @@ int64_t lockstep_get_clock(void)
     if (executing) {
         LockstepVcpu *v = lockstep_vcpu(executing);
 
-        return v->now + insns_to_ns(v, executed_insns(executing));
+        return v->now + units_to_ns(v, spent_units(executing));
     }
     if (finishing) {
         return lockstep_vcpu(finishing)->now;
@@ -119,35 +123,45 @@ static int64_t next_timer(void)
     return left < 0 ? INT64_MAX : round_time + left;
 }
 
-static void give_budget(CPUState *cs, int64_t insns)
+/* Units that the next instruction of @cs takes. */
+static unsigned insn_cost(CPUState *cs)
 {
-    int low = MIN(0xffff, insns);
+    target_ulong pc, cs_base;
+    uint32_t flags;
 
-    lockstep_vcpu(cs)->budget = insns;
-    cs->icount_budget = insns;
-    cpu_neg(cs)->icount_decr.u16.low = low;
-    cs->icount_extra = insns - low;
+    cpu_get_tb_cpu_state(cs->env_ptr, &pc, &cs_base, &flags);
+    return virtual_silicon->insn_cost(flags);
 }
 
-/* Moves @cs on by what it executed of its budget. */
+static void give_budget(CPUState *cs, int64_t units)
+{
+    int low = MIN(0xffff, units);
+
+    lockstep_vcpu(cs)->budget = units;
+    cs->icount_budget = units;
+    cpu_neg(cs)->icount_decr.u16.low = low;
+    cs->icount_extra = units - low;
+}
+
+/* Moves @cs on by what it spent of its budget. */
 static void settle_stretch(CPUState *cs)
 {
     LockstepVcpu *v = lockstep_vcpu(cs);
-    int64_t insns = executed_insns(cs);
-    int64_t ns = insns_to_ns(v, insns);
+    int64_t units = spent_units(cs);
+    int64_t ns = units_to_ns(v, units);
 
-    v->credit += ns * (int64_t)v->num - insns * (int64_t)v->den;
+    v->credit += ns * (int64_t)v->num - units * (int64_t)v->den;
     v->now += ns;
     give_budget(cs, 0);
 }
 
-/* Executes @cs for at most @insns instructions; returns cpu_exec()'s reason. */
-static int execute(CPUState *cs, int64_t insns)
+/* Executes @cs for at most @units; returns cpu_exec()'s reason. */
+static int execute(CPUState *cs, int64_t units)
 {
     int reason;
 
     qemu_mutex_unlock_iothread();
-    give_budget(cs, insns);
+    give_budget(cs, units);
     executing = cs;
     reason = tcg_cpus_exec(cs);
     settle_stretch(cs);
@@ -158,10 +172,12 @@ static int execute(CPUState *cs, int64_t insns)
     qemu_mutex_lock_iothread();
 
     if (reason == EXCP_ATOMIC) {
+        int64_t cost = insn_cost(cs);
+
         qemu_mutex_unlock_iothread();
         cpu_exec_step_atomic(cs);
         qemu_mutex_lock_iothread();
-        lockstep_vcpu(cs)->credit -= lockstep_vcpu(cs)->den;
+        lockstep_vcpu(cs)->credit -= cost * lockstep_vcpu(cs)->den;
     } else if (reason == EXCP_DEBUG) {
         cpu_handle_guest_debug(cs);
     }
@@ -191,17 +207,18 @@ static void run_stretch(CPUState *cs, int64_t *end)
     LockstepVcpu *v = lockstep_vcpu(cs);
 
     virtual_silicon->speed(cs, &v->num, &v->den);
+    v->now = MAX(v->now, virtual_silicon->ready(cs));
     while (v->now < *end && cpu_can_run(cs) && !cs->halted) {
         int64_t ns = *end - v->now;
-        int64_t insns = (ns * (int64_t)v->num + v->credit) / (int64_t)v->den;
+        int64_t units = (ns * (int64_t)v->num + v->credit) / (int64_t)v->den;
 
-        if (insns <= 0) {
+        if (units < insn_cost(cs)) {
             v->credit += ns * (int64_t)v->num;
             v->now = *end;
             break;
         }
         current_cpu = cs;
-        if (execute(cs, insns) == EXCP_INTERRUPT) {
+        if (execute(cs, units) == EXCP_INTERRUPT) {
             qatomic_mb_set(&cs->exit_request, 0);
         }
         finishing = cs;

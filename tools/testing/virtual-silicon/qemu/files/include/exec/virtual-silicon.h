@@ -24,8 +24,17 @@ typedef struct VirtualSiliconOps {
     /* From one vCPU's interrupt request to another that rests, ns. */
     int64_t ipi_ns;
 
-    /* A vCPU executes num / den instructions per ns.  Constant in a round. */
+    /*
+     * Units of budget that an instruction takes in a block with these flags,
+     * 1 to 127.
+     */
+    unsigned (*insn_cost)(uint32_t tb_flags);
+
+    /* A vCPU executes num / den units per ns.  Constant in a stretch. */
     void (*speed)(CPUState *cs, uint64_t *num, uint64_t *den);
+
+    /* Before this time the vCPU stands still, though it is awake. */
+    int64_t (*ready)(CPUState *cs);
 
     /* Called between rounds: virtual time is @now, no vCPU is executing. */
     void (*round)(int64_t now);
@@ -54,6 +63,13 @@ extern const VirtualSiliconOps *virtual_silicon;
 static inline bool virtual_silicon_deterministic(void)
 {
     return virtual_silicon && virtual_silicon->deterministic;
+}
+
+/* Of the instruction budget (-icount), for each instruction of a block. */
+static inline unsigned virtual_silicon_insn_cost(uint32_t tb_flags)
+{
+    return virtual_silicon_deterministic() ?
+           virtual_silicon->insn_cost(tb_flags) : 1;
 }
 
 /* The guest powers off or resets: the account of the model ends here. */

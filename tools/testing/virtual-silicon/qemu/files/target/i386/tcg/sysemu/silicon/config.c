@@ -29,7 +29,6 @@ static bool set_clock(VsConfig *c, const VirtualSiliconClock *k, Error **errp)
     c->base_ratio = k->base_ratio;
     c->max_ratio = k->max_ratio;
     c->counter_unit = k->counter_unit;
-    c->transition_ns = k->transition_ns;
     c->domain_cpus = k->domain_cpus;
     if (!k->tsc_khz || !k->bus_khz || !k->counter_unit || !k->domain_cpus) {
         error_setg(errp, "machine.clock: tsc-khz, bus-khz, counter-unit and "
@@ -242,23 +241,44 @@ static bool set_limits(VsConfig *c, const VirtualSiliconMachine *m,
     return true;
 }
 
-static bool set_speed(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
+/* A block of instructions, 512 at most, has to fit into 16 bits of budget. */
+#define INSN_COST_MAX   127
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
-    if (!s->cycles_per_1000_insns || s->quantum_ns < 100 ||
-        s->quantum_ns > 1000000 || s->memory_permille > 1000 ||
-        !s->smt_permille || s->smt_permille > 1000) {
-        error_setg(errp, "machine.speed: cycles-per-1000-insns must be above "
-                   "0, quantum-ns 100 to 1000000, memory-permille up to 1000, "
-                   "smt-permille 1 to 1000");
+    return b ? common_divisor(b, a % b) : a;
+}
+
+static bool set_rates(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
+{
+    c->kernel_cycles = s->kernel_cycles_per_1000_insns;
+    c->user_cycles = s->user_cycles_per_1000_insns;
+    c->cycle_unit = common_divisor(c->kernel_cycles, c->user_cycles);
+    if (!c->kernel_cycles || !c->user_cycles ||
+        MAX(c->kernel_cycles, c->user_cycles) / c->cycle_unit > INSN_COST_MAX) {
+        error_setg(errp, "machine.speed: kernel- and user-cycles-per-1000-insns "
+                   "must be above 0, and the greater at most %d times their "
+                   "greatest common divisor", INSN_COST_MAX);
         return false;
     }
-    c->cycles_per_1000_insns = s->cycles_per_1000_insns;
+    return true;
+}
+
+static bool set_speed(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
+{
+    if (s->quantum_ns < 100 || s->quantum_ns > 1000000 ||
+        s->memory_permille > 1000 || !s->smt_permille ||
+        s->smt_permille > 1000) {
+        error_setg(errp, "machine.speed: quantum-ns must be 100 to 1000000, "
+                   "memory-permille up to 1000, smt-permille 1 to 1000");
+        return false;
+    }
     c->quantum_ns = s->quantum_ns;
     c->memory_permille = s->memory_permille;
     c->pause_cycles = s->pause_cycles;
     c->smt_permille = s->smt_permille;
     c->ipi_ns = s->ipi_ns;
-    return true;
+    return set_rates(c, s, errp);
 }
 
 static void add_registers(GHashTable *registers,
@@ -347,6 +367,7 @@ bool vs_config_init(VsConfig *c, const VirtualSiliconMachine *m, Error **errp)
     c->leaf_replace = m->cpuid;
     c->leaf_set = m->cpuid_set;
     c->leaf_clear = m->cpuid_clear;
+    c->transition = m->transition;
     set_fixed_states(c, m->umwait);
     return set_clock(c, m->clock, errp) &&
            set_turbo(c, m->turbo, errp) &&

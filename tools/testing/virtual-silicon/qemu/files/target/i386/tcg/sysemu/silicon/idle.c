@@ -102,11 +102,27 @@ static int64_t idle_wake(CPUState *cs, int64_t event)
     return vs_model_wake(t, event, reason);
 }
 
+/* Units of the budget that an instruction takes, by the privilege of its block. */
+static unsigned idle_insn_cost(uint32_t tb_flags)
+{
+    const VsConfig *c = &silicon->config;
+
+    return (tb_flags & HF_CPL_MASK ? c->user_cycles : c->kernel_cycles) /
+           c->cycle_unit;
+}
+
+static int64_t idle_ready(CPUState *cs)
+{
+    return vs_thread(cs)->core->ready;
+}
+
 /*
  * An instruction takes cycles / f, of which memory_permille is time that the
  * clock does not shorten: with m that share and b the base frequency
  *
  *   t(f) = cycles * ((1 - m) / f + m / b)
+ *
+ * The budget is counted in units of cycle_unit / 1000 cycles.
  */
 static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
 {
@@ -116,7 +132,7 @@ static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
     uint64_t m = c->memory_permille;
 
     *num = khz;
-    *den = 1000 * c->cycles_per_1000_insns;
+    *den = 1000 * c->cycle_unit;
     if (m) {
         *den = *den * ((1000 - m) * base + m * khz) / (1000 * base);
     }
@@ -143,7 +159,9 @@ static void idle_finish(int64_t now)
 }
 
 static VirtualSiliconOps silicon_ops = {
+    .insn_cost = idle_insn_cost,
     .speed = idle_speed,
+    .ready = idle_ready,
     .round = idle_round,
     .rest = idle_rest,
     .wake = idle_wake,
@@ -271,14 +289,14 @@ void silicon_inb(CPUX86State *env, uint32_t port)
     }
 }
 
-/* Time passes by instructions: PAUSE uses up as many as its cycles are. */
+/* Time passes by instructions: PAUSE uses up what its cycles are. */
 void helper_lockstep_pause(CPUX86State *env)
 {
     const VsConfig *c = &silicon->config;
-    uint64_t insns = c->pause_cycles * 1000ull / c->cycles_per_1000_insns;
+    uint64_t units = c->pause_cycles * 1000ull / c->cycle_unit;
     uint16_t *left = &env_archcpu(env)->neg.icount_decr.u16.low;
 
-    *left -= MIN(insns, *left);
+    *left -= MIN(units, *left);
 }
 
 static void check_waitpkg(CPUX86State *env, uint32_t operand, uintptr_t ra)

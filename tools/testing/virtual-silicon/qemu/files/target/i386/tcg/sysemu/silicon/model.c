@@ -185,22 +185,94 @@ static void set_khz(VsCore *core, uint64_t khz, int64_t now)
     }
 }
 
-static void transition_done(void *opaque)
+/*
+ * Slots of several packages or cores are out of step: each begins a share of the
+ * period later than the one before, the golden section's, which spreads any number.
+ */
+static int64_t next_slot(const VsCore *core, int64_t period, int64_t now)
 {
-    VsCore *core = opaque;
+    const VirtualSiliconTransition *tr = silicon->config.transition;
+    int64_t number = tr->per_core ? core->number : core->package->id;
+    int64_t phase = number * 618034 % 1000000 * period / 1000000;
 
-    QEMU_LOCK_GUARD(&silicon->lock);
-    set_khz(core, core->target_khz, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    return now + period - ((now - phase) % period + period) % period;
 }
 
-/* A change on its way takes a newer target along, but no longer. */
+/* When the core will look at what is asked for, and what it takes from there. */
+static void plan_transition(VsCore *core, int64_t now)
+{
+    const VirtualSiliconTransition *tr = silicon->config.transition;
+    bool up = core->target_khz > core->khz;
+    bool far = core->target_khz > tr->long_above_ratio * core->config->bus_khz &&
+               now >= core->changed + tr->long_after_ns;
+    int64_t period = far && tr->long_period_ns ? tr->long_period_ns
+                                               : tr->period_ns;
+    int64_t slot = period ? next_slot(core, period, now) : now;
+
+    core->moving_to = 0;
+    if (core->target_khz == core->left_khz &&
+        now < core->changed + tr->return_within_ns) {
+        core->moving_to = core->target_khz;
+        slot = now + (up ? tr->return_up_ns : tr->return_down_ns);
+    }
+    timer_mod(core->transition, slot);
+}
+
+/* The new clock is there; threads that execute stand still first. */
+static void arrive(VsCore *core, int64_t now)
+{
+    int64_t ready = now + silicon->config.transition->halt_ns;
+
+    core->left_khz = core->khz;
+    core->changed = now;
+    set_khz(core, core->moving_to, now);
+    core->moving_to = 0;
+    core->ready = ready;
+    for (unsigned i = 0; i < core->nthreads; i++) {
+        VsThread *t = core->threads[i];
+
+        if (t->state == VS_C0 && t->since < ready) {
+            settle_thread(t, now);
+            t->exit_ns += ready - t->since;
+            t->since = ready;
+        }
+    }
+}
+
+static void transition_step(void *opaque)
+{
+    VsCore *core = opaque;
+    const VirtualSiliconTransition *tr = silicon->config.transition;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    QEMU_LOCK_GUARD(&silicon->lock);
+    if (!core->moving_to && core->target_khz != core->khz) {
+        int64_t ns = core->target_khz > core->khz ? tr->up_ns : tr->down_ns;
+
+        core->moving_to = core->target_khz;
+        if (ns) {
+            timer_mod(core->transition, now + ns);
+            return;
+        }
+    }
+    if (core->moving_to) {
+        arrive(core, now);
+    }
+    if (core->target_khz != core->khz) {
+        plan_transition(core, now);
+    }
+}
+
+/* Until its slot a change takes a newer target along, but no longer. */
 static void start_transition(VsCore *core, uint64_t khz, int64_t now)
 {
+    const VirtualSiliconTransition *tr = silicon->config.transition;
+
     core->target_khz = khz;
-    if (!silicon->config.transition_ns) {
+    if (!tr) {
         set_khz(core, khz, now);
     } else if (core->khz != khz && !timer_pending(core->transition)) {
-        timer_mod(core->transition, now + silicon->config.transition_ns);
+        plan_transition(core, now);
     }
 }
 
@@ -302,7 +374,7 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
     }
     if (silicon->deterministic) {
         left = MAX(left, t->entered + s->entry_ns);
-        runs = left + s->exit_ns;
+        runs = MAX(left + s->exit_ns, t->core->ready);
     }
     settle_thread(t, left);
     settle_core(t->core, left);
@@ -413,7 +485,8 @@ static VsCore *find_core(VsPackage *package, X86CPU *cpu)
     core->config = vs_config_of(&silicon->config, CPU(cpu)->cpu_index);
     core->khz = core->config->base_ratio * core->config->bus_khz;
     core->target_khz = core->khz;
-    core->transition = timer_new_ns(QEMU_CLOCK_VIRTUAL, transition_done, core);
+    core->number = CPU(cpu)->cpu_index;
+    core->transition = timer_new_ns(QEMU_CLOCK_VIRTUAL, transition_step, core);
     package->cores[package->ncores++] = core;
     return core;
 }

@@ -97,7 +97,7 @@ typedef struct VsConfig {
     unsigned pstate_ratios[VS_PSTATES], npstates;       /* AMD if any */
     unsigned cppc_nominal;      /* CPPC performance at base_ratio, 0: none */
     unsigned domain_cpus;       /* that a write to PERF_CTL is for, 0: one */
-    int64_t transition_ns;
+    const VirtualSiliconTransition *transition;         /* NULL: at once */
     uint64_t memory_permille;   /* of an instruction's time at base_ratio */
     unsigned pause_cycles;
     uint64_t smt_permille;      /* speed of a thread beside a running one */
@@ -112,7 +112,8 @@ typedef struct VsConfig {
     uint64_t energy_unit_uj;    /* in place of 1/2^shift J, 0: not */
     uint64_t dram_unit_nj;
     uint32_t pkg_msr, cores_msr, core_msr, dram_msr;
-    uint64_t cycles_per_1000_insns;
+    /* cycles of 1000 instructions by privilege, and the greatest divisor */
+    uint64_t kernel_cycles, user_cycles, cycle_unit;
     int64_t quantum_ns;
     GHashTable *registers;      /* MSR number -> VirtualSiliconMsr */
     const VirtualSiliconCpuidList *leaf_replace, *leaf_set, *leaf_clear;
@@ -159,6 +160,11 @@ typedef struct VsPackage VsPackage;
 typedef struct VsThread VsThread;
 
 /*
+ * @number: of its first thread
+ * @target_khz: what requests and limits ask for
+ * @moving_to: the slot has passed, this clock comes with @transition; else 0
+ * @left_khz: the clock before the last change, which was at @changed
+ * @ready: it stands still until then
  * @since: energy and @state_ns are accounted up to here
  * @state_ns: time in the state that its least idle thread allows
  */
@@ -167,9 +173,10 @@ typedef struct VsCore {
     const VsConfig *config;     /* of its class */
     VsThread *threads[4];
     unsigned nthreads;
-    uint64_t khz;
-    uint64_t target_khz;        /* after the transition */
+    int number;
+    uint64_t khz, target_khz, moving_to, left_khz;
     QEMUTimer *transition;
+    int64_t changed, ready;
     int64_t since;
     VsEnergy energy;
     int64_t state_ns[VS_STATES];

@@ -194,7 +194,13 @@ static void report(FILE *f, int64_t now)
 {
     const char *sep = "\n";
 
-    fprintf(f, "{\"time_ns\": %" PRId64 ",\n \"packages\": [", now);
+    fprintf(f, "{\"time_ns\": %" PRId64 ",\n", now);
+    if (silicon->deterministic) {
+        fprintf(f, " \"cycles_per_1000_insns\": {\"kernel\": %" PRIu64
+                ", \"user\": %" PRIu64 "},\n",
+                silicon->config.kernel_cycles, silicon->config.user_cycles);
+    }
+    fprintf(f, " \"packages\": [");
     for (unsigned i = 0; i < silicon->npackages; i++, sep = ",\n") {
         fputs(sep, f);
         report_package(f, silicon->packages[i], now);
