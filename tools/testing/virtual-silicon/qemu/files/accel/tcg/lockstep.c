@@ -14,9 +14,13 @@
  * fewer of them by the block it is in.  What is left of a stretch, but does not
  * pay for an instruction, is credit for the next.
  *
+ * vCPUs that rest and are called in the round execute after all others, those
+ * called first before those called later: the earliest of the calls counts, and
+ * each executes from the moment it is awake, whatever its number.
+ *
  * Nothing here reads a host clock, and a vCPU that is kicked out of its stretch
  * by another host thread is put back into it: where a stretch ends is decided
- * by budgets and timers alone.  What remains is that two vCPUs may
+ * by budgets and timers alone.  What remains is that two vCPUs that execute may
  * see each other's stores and interrupts up to a round early or late.
  */
 #include "qemu/osdep.h"
@@ -39,7 +43,7 @@
  * LockstepVcpu: where a vCPU is in virtual time
  * @now: executed up to here, ns
  * @credit: budget (in 1/den of a unit) carried over
- * @event: time of the event that ends its rest, if @called
+ * @event: time of the first event that ends its rest, if @called
  * @num, @den: units per ns in this stretch
  * @budget: units given to the stretch being executed
  */
@@ -104,12 +108,14 @@ void lockstep_handle_interrupt(CPUState *cs, int mask)
     LockstepVcpu *v = lockstep_vcpu(cs);
     CPUState *caller = executing ? executing : finishing;
 
-    if (cs->halted && !v->called) {
-        v->called = true;
-        v->event = lockstep_get_clock();
+    if (cs->halted) {
+        int64_t event = lockstep_get_clock();
+
         if (caller && caller != cs) {
-            v->event += virtual_silicon->ipi_ns;
+            event += virtual_silicon->ipi_ns;
         }
+        v->event = v->called ? MIN(v->event, event) : event;
+        v->called = true;
     }
     tcg_handle_interrupt(cs, mask);
 }
@@ -244,17 +250,20 @@ static bool leave_rest(CPUState *cs)
     return true;
 }
 
-/* Some vCPU rests although an event for it came in during the round. */
-static bool called_in_round(void)
+/* The one that rests and was called first; NULL if none was. */
+static CPUState *first_called(void)
 {
-    CPUState *cs;
+    CPUState *cs, *first = NULL;
 
     CPU_FOREACH(cs) {
-        if (cs->halted && lockstep_vcpu(cs)->called) {
-            return true;
+        LockstepVcpu *v = lockstep_vcpu(cs);
+
+        if (cs->halted && v->called && cpu_can_run(cs) &&
+            (!first || v->event < lockstep_vcpu(first)->event)) {
+            first = cs;
         }
     }
-    return false;
+    return first;
 }
 
 /*
@@ -268,19 +277,25 @@ static int64_t run_round(void)
     CPUState *cs;
 
     CPU_FOREACH(cs) {
-        LockstepVcpu *v = lockstep_vcpu(cs);
-
-        if (!cpu_can_run(cs) || (cs->halted && !leave_rest(cs))) {
+        if (!cpu_can_run(cs) ||
+            (cs->halted && (lockstep_vcpu(cs)->called || !leave_rest(cs)))) {
             continue;
         }
-        v->now = MAX(v->now, round_time);
+        lockstep_vcpu(cs)->now = MAX(lockstep_vcpu(cs)->now, round_time);
         run_stretch(cs, &end);
-        if (!cs->halted) {
-            first = MIN(first, v->now);
+    }
+    while ((cs = first_called()) && lockstep_vcpu(cs)->event < end) {
+        if (leave_rest(cs)) {
+            run_stretch(cs, &end);
         }
     }
-    if (called_in_round()) {
+    if (cs) {
         return end;
+    }
+    CPU_FOREACH(cs) {
+        if (cpu_can_run(cs) && !cs->halted) {
+            first = MIN(first, lockstep_vcpu(cs)->now);
+        }
     }
     /* Nobody executes before @first: go there, or to the next timer. */
     return MAX(end, MIN(first, next_timer()));
