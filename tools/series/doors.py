@@ -148,6 +148,16 @@ def test() -> int:
     ])
 
 
+def validate() -> int:
+    """The table in the documentation is made anew."""
+    packages.ensure("build", "qemu", "guest")
+    with _alone():
+        _linux()
+        kernel.patched(trees.LINUX)
+        qemu.build()
+    return guest.call("validate", "patched", f"--output={paths.SILICON}")
+
+
 def lint() -> int:
     packages.ensure("build", "lint")
     return testrun.run([("lint", testrun.lint)])
@@ -229,6 +239,7 @@ DOORS = {
     "shell": Door("a root shell in the guest", shell),
     "base-run": Door("the same as run with the unpatched base kernel", base_run),
     "test": Door("all tests; the last line counts them", test),
+    "validate": Door("the model against published measurements: VALIDATION.md", validate),
     "lint": Door("mypy and ruff on all Python files", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),

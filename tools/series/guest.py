@@ -40,10 +40,10 @@ def check() -> None:
             raise Fail(said[-1].removeprefix("virtual-silicon: "), code=done.returncode)
 
 
-def call(subcommand: str, which: str) -> int:
-    """Boot; the guest's exit code is ours."""
+def call(subcommand: str, which: str, *more: str) -> int:
+    """Boot; the guest's exit code is ours. The user's variables unless there are @more."""
     options = ["--kernel", str(paths.kernel_image(which)), "--qemu", str(paths.QEMU_BINARY)]
-    wanted = user_options(*_OPTIONS)
+    wanted = more or user_options(*_OPTIONS)
     return subprocess.run(command(subcommand, *options, *wanted), env=environment(),
                           cwd=paths.TOP).returncode
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import boot, commands, machine, paths
+from . import boot, commands, machine, measurements, paths
 from .errors import GuestError, MissingError, UsageError
 
 #: What add_subparsers() returns has no public name.
@@ -97,6 +98,21 @@ def _witness_command(sub: Commands) -> None:
     one.set_defaults(run=commands.witness_command)
 
 
+def _validate_command(sub: Commands) -> None:
+    one = sub.add_parser("validate", help="the model against published measurements: a "
+                         "table, the same as data, a picture")
+    one.add_argument("--measurements", type=Path, default=measurements.DATA,
+                     help="file of rows (default: %(default)s)")
+    one.add_argument("--rows", default="", metavar="REGEX", help="only rows whose part, "
+                     "kind or quantity match")
+    one.add_argument("--kernel", default="patched", help="patched, base or a bzImage")
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
+                     help="directory for VALIDATION.md, validation.json, validation.png")
+    one.set_defaults(run=commands.validate_command)
+
+
 def _machine_commands(sub: Commands) -> None:
     one = sub.add_parser("check", help="check machine files (default: all)")
     one.add_argument("machines", nargs="*")
@@ -143,7 +159,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
     for add in (_guest_commands, _control_commands, _repeat_command, _witness_command,
-                _machine_commands, _trace_commands):
+                _validate_command, _machine_commands, _trace_commands):
         add(sub)
     return top
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
 import time
@@ -18,6 +19,7 @@ from . import (
     emulator,
     initramfs,
     machine,
+    measurements,
     paths,
     plot,
     qmp,
@@ -26,10 +28,12 @@ from . import (
     show,
     ssdt,
     trace,
+    validate,
     witness,
 )
 from .errors import UsageError
 from .job import Job, Section
+from .mirrors import Guest
 
 DEFAULT_MACHINE = "sapphire-rapids"
 
@@ -229,6 +233,30 @@ def witness_command(args: argparse.Namespace) -> int:
     if args.output:
         Path(args.output).write_text(witness.markdown(table), encoding="utf-8")
     return 1 if any(row.cells[-1] != "none" for row in table) else 0
+
+
+def validate_command(args: argparse.Namespace) -> int:
+    """1 if the goal is not met."""
+    rows = [row for row in measurements.read(args.measurements)
+            if re.search(args.rows, f"{row.cpu} {row.kind} {row.quantity}")]
+    if not rows:
+        raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
+    kernel, emulator_ = paths.kernel(args.kernel), paths.qemu(args.qemu)
+    archive = initramfs.ensure(args.output.resolve() / "guest")
+
+    def start(guest: Guest, job: bytes) -> boot.Result:
+        begin, out = time.monotonic(), args.output.resolve() / guest.name
+        result = boot.run(boot.Config(
+            machine=guest.build(), cpus=guest.cpus, kernel=kernel, qemu=emulator_,
+            initramfs=archive, out=out, job=job, mode="deterministic", append=guest.append,
+            trace=False, limits=boot.Limits(900, 900, 3600)))
+        print(f"  {guest.name}: {time.monotonic() - begin:.0f} s", flush=True)
+        return result
+    verdicts = validate.judge(rows, start, args.jobs)
+    validate.write(verdicts, args.output)
+    print(validate.summary(verdicts))
+    print(args.output / "VALIDATION.md")
+    return 0 if validate.met(verdicts) else 1
 
 
 def fault_command(args: argparse.Namespace) -> int:

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rows of measurements: their values, their experiments, and what is counted how."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from virtual_silicon import boot, machine, measurements, mirrors, validate
+from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.job import Answer, Section
+from virtual_silicon.measurements import Band, Row
+from virtual_silicon.mirrors import Guest
+
+ROWS = measurements.read(measurements.DATA)
+
+
+def row(text: str, **other: str) -> Row:
+    return Row("Part", 6, 0x8F, "dvfs", "what", "", text, "us", "", "", **other)
+
+
+@pytest.mark.parametrize(("text", "bands"), [
+    ("12.5", [(12.5, 12.5)]),
+    ("390..1390", [(390, 1390)]),
+    ("-13 / -19", [(-13, -13), (-19, -19)]),
+    ("+22 / +11", [(22, 22), (11, 11)]),
+    ("<190", [(0, 190)]),
+    ("500 / <1000", [(500, 500), (0, 1000)]),
+    ("2.5 instead of 1.5", [(2.5, 2.5)]),
+    ("1.34 (1.27..1.59)", [(1.34, 1.34)]),
+    ("650 (never less, sometimes longer)", [(650, 650)]),
+    ("1.5..1.6 / 3.0..3.2", [(1.5, 1.6), (3.0, 3.2)]),
+    ("none", [(0, 0)]),
+    ("more", []),
+])
+def test_values(text: str, bands: list[tuple[float, float]]) -> None:
+    assert row(text).bands == [Band(*band) for band in bands]
+
+
+@pytest.mark.parametrize(("text", "model", "error"), [
+    ("100", [125.0], 0.25),
+    ("100", [70.0], -0.30),
+    ("-19", [-9.5], 0.5),			# too small a saving
+    ("<190", [150.0], 0.0),
+    ("<190", [285.0], 0.5),
+    ("20..25", [22.0], 0.0),
+    ("20..25", [30.0], 0.2),
+    ("390..1390", [390.0, 695.0], -0.5),	# ends with ends, not within
+    ("10 / 20", [11.0, 10.0], -0.5),		# the worst
+    ("10 / 20", [None, 22.0], 0.1),
+    ("none", [0.0], 0.0),
+    ("10 / 20", [10.0], None),
+    ("more", [1.0], None),
+])
+def test_errors(text: str, model: list[float | None], error: float | None) -> None:
+    assert row(text).error(model) == (None if error is None else pytest.approx(error))
+
+
+def test_nothing_is_not_something() -> None:
+    assert row("none").error([1.0]) == float("inf")
+
+
+def test_statistics() -> None:
+    """Against the library's, on samples whose percentiles lie between two of them."""
+    samples = [float(x * x % 101) for x in range(1, 38)]
+    percentiles = statistics.quantiles(samples, n=100, method="inclusive")
+    for name, value in [("min", min(samples)), ("max", max(samples)),
+                        ("mean", statistics.fmean(samples)),
+                        ("median", statistics.median(samples)),
+                        ("std", statistics.pstdev(samples)), ("p5", percentiles[4]),
+                        ("95th percentile", percentiles[94])]:
+        assert measurements.statistic(name, samples) == pytest.approx(value), name
+    with pytest.raises(UsageError, match="unknown statistic 'mode'"):
+        measurements.statistic("mode", samples)
+
+
+HEAD = ",".join(measurements.COLUMNS)
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("cpu_name,value\nx,1\n", ":1: no column"),
+    (f"{HEAD}\na,0x6,0x8f,dvfs,q,c,1,us,m\n", ":2: not as many fields"),
+    (f"{HEAD}\na,six,0x8f,dvfs,q,c,1,us,m,s\n", ":2: family or model"),
+])
+def test_bad_files(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=reason):
+        measurements.read(path)
+
+
+@pytest.mark.parametrize("one", ROWS, ids=lambda r: f"{r.cpu}: {r.quantity}, {r.conditions}")
+def test_each_row_is_understood(one: Row) -> None:
+    """It has a value, and an experiment or a reason."""
+    assert one.bands
+    found = mirrors.mirror(one)
+    assert found
+    if not isinstance(found, str):
+        found.guest.build().check_cpus(found.guest.cpus)
+
+
+def _numbers(table: object) -> set[float]:
+    """Of a machine, in the units of its file, and as thousands or thousandths of them."""
+    if isinstance(table, dict):
+        return set().union(*map(_numbers, table.values()))
+    if isinstance(table, list | tuple):
+        return set().union(*map(_numbers, table))
+    if isinstance(table, int | float) and not isinstance(table, bool):
+        return {float(f"{abs(table) * by:.6g}") for by in (0.001, 1, 1000)}
+    return set()
+
+
+def _telling(value: float) -> bool:
+    """With three digits that are not round, so that it is hardly there by chance."""
+    return len(f"{value:.6g}".replace(".", "").strip("0")) >= 3
+
+
+def put_in_unsaid(one: Row) -> list[float]:
+    """Telling numbers of the row that its machine's file has, although it is said to be
+    predicted."""
+    name, _ = mirrors.machine_of(one)
+    if one.put_in or name is None:
+        return []
+    have = _numbers(machine.load(name).dict(exclude={"path", "part"}))
+    ends = {end for band in one.bands for end in (band.low, band.high)}
+    return [end for end in ends if _telling(end) and abs(end) in have]
+
+
+def test_what_was_put_in_is_said() -> None:
+    assert not {one.key: found for one in ROWS if (found := put_in_unsaid(one))}
+
+
+def test_what_was_put_in_and_not_said_is_found() -> None:
+    base = machine.load("sapphire-rapids").power.capacitance_nf
+    assert put_in_unsaid(replace(row(f"{base}"))) == [base]
+    assert not put_in_unsaid(replace(row(f"{base}"), put_in="power.capacitance_nf"))
+
+
+def _coefficient(words: str) -> Any:
+    """Of `MACHINE TABLE.KEY`, or `MACHINE idle.STATE.KEY`."""
+    name, _, key = words.partition(" ")
+    value: Any = machine.load(name)
+    for part in key.split("."):
+        value = next(state for state in value if state.name == part) \
+            if isinstance(value, tuple) else getattr(value, part)
+    return value
+
+
+def test_coefficients_exist() -> None:
+    for one in ROWS:
+        for words in filter(None, one.put_in.split(", ")):
+            assert _coefficient(words), words
+
+
+def _guest(outputs: dict[str, str], status: int = 0) -> validate.Boot:
+    """Answers steps whose text contains the key."""
+    def start(guest: Guest, job: bytes) -> boot.Result:
+        answer = Answer()
+        script = job.decode("utf-8", "replace")
+        for number, step in re.findall(r"do_step\(\) \{ fresh; (.*)\n\}\nstep step-(\d+)",
+                                       script):
+            text = next(t for key, t in outputs.items() if key in number)
+            answer.sections[f"step-{step}"] = Section(f"step-{step}", text.split("\n"), status)
+        return boot.Result(0, answer, 0, 0, "", {}, None)
+    return start
+
+
+SWITCH = next(r for r in ROWS if r.quantity == "core frequency switch, median")
+
+
+def test_prediction_and_coefficient_are_told_apart() -> None:
+    """Also for a row of another file that repeats one of ours."""
+    start = _guest({"vs-switch": "600000\n600000"})
+    stranger = replace(SWITCH, put_in="", conditions="elsewhere")
+    ours = replace(SWITCH, put_in="")
+    verdicts = validate.judge([ours, stranger], start)
+    assert [v.error for v in verdicts] == [0.0, 0.0]
+    assert verdicts[0].number == (validate.PUT_IN if SWITCH.put_in else validate.PREDICTED)
+    assert verdicts[1].number == validate.PREDICTED
+
+
+def test_failures_are_no_predictions() -> None:
+    for start in (_guest({"vs-switch": "no idle state C1"}, status=1),
+                  _guest({"vs-switch": ""}), _guest({"vs-switch": "text"})):
+        verdict, = validate.judge([SWITCH], start)
+        assert verdict.number == validate.NOT_MIRRORED
+        assert verdict.how.startswith("failed")
+
+    def dies(guest: Guest, job: bytes) -> boot.Result:
+        raise GuestError("the emulator ended")
+    verdict, = validate.judge([SWITCH], dies)
+    assert verdict.how == "failed: the emulator ended"
+
+
+def test_goal_and_files(tmp_path: Path) -> None:
+    other = replace(SWITCH, conditions="elsewhere")
+    good = validate.Verdict(other, validate.PREDICTED, "m", "e", (600.0,), 0.0)
+    bad = replace(good, model=(900.0,), error=0.5)
+    fitted = replace(good, number=validate.PUT_IN)
+    assert validate.met([good] * 4 + [bad])
+    assert not validate.met([good] * 3 + [bad])
+    assert not validate.met([good] * 3 + [bad] + [fitted] * 10)
+    validate.write([good, bad, fitted], tmp_path)
+    text = (tmp_path / "VALIDATION.md").read_text(encoding="utf-8")
+    assert "3 rows: 2 predicted, 1 of them (50 %) within 25%; 1 put in; 0 not mirrored" in text
+    assert "**+50%**" in text
+    assert (tmp_path / "validation.png").stat().st_size > 5000
