@@ -184,6 +184,12 @@ void vs_idle_init(VsThread *t)
     t->deadline = timer_new_ns(QEMU_CLOCK_VIRTUAL, idle_deadline, t);
 }
 
+void vs_idle_reset(VsThread *t)
+{
+    timer_del(t->deadline);
+    store_watch_disarm(t->cs);
+}
+
 static void monitor_line(CPUX86State *env, target_ulong addr, uintptr_t ra)
 {
     CPUState *cs = env_cpu(env);

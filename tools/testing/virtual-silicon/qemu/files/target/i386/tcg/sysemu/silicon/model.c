@@ -504,8 +504,58 @@ void vs_model_add(CPUState *cs)
     t->state = cs->cpu_index ? VS_OFF : VS_C0;
     t->rest_state = VS_MWAIT;
     t->shown_aperf.permille = t->shown_mperf.permille = 1000;
-    vs_request_init(t);
     t->registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    vs_request_reset(t);
     t->core->package->changed = true;
     silicon->threads[cs->cpu_index] = t;
+}
+
+/* The guest's view of a counter begins anew; a fault of it goes on. */
+static void reset_shown(VsShown *s, uint64_t count)
+{
+    *s = (VsShown) { .count = count, .permille = s->permille };
+}
+
+static void reset_core(VsCore *core, int64_t now)
+{
+    timer_del(core->transition);
+    core->target_khz = core->config->base_ratio * core->config->bus_khz;
+    set_khz(core, core->target_khz, now);
+    memset(core->state_ns, 0, sizeof(core->state_ns));
+}
+
+/*
+ * Reset of the machine: registers as at power-on, APERF and MPERF at 0 (SDM
+ * volume 3, 14.2), and so are the residency counters (volume 4: "since last
+ * reset").  Energy, temperature and the account in trace and report go on.
+ * QEMU has reset the vCPU: the first executes, the others wait for SIPI.
+ */
+void vs_model_reset(VsThread *t, int64_t now)
+{
+    unsigned state = t->cs->halted ? VS_OFF : VS_C0;
+    VsPackage *package = t->core->package;
+
+    settle_thread(t, now);
+    settle_core(t->core, now);
+    settle_package(package, now);
+    if (state != t->state) {
+        if (state == VS_C0) {
+            vs_trace_wake(t, now, VS_OTHER);
+        }
+        t->state = state;
+        if (state != VS_C0) {
+            vs_trace_idle(t, now);
+        }
+    }
+    t->rest_state = VS_MWAIT;
+    t->called = t->break_on_irq = false;
+    t->umwait_control = 0;
+    g_hash_table_remove_all(t->registers);
+    vs_request_reset(t);
+    reset_core(t->core, now);
+    reset_shown(&t->shown_aperf, vs_aperf(t, now));
+    reset_shown(&t->shown_mperf, vs_mperf(t, now));
+    memset(package->level_ns, 0, sizeof(package->level_ns));
+    renew_level(package, now);
+    vs_model_change(t, now);
 }

@@ -12,6 +12,7 @@
 #include "qemu/module.h"
 #include "qom/object_interfaces.h"
 #include "sysemu/cpu-timers.h"
+#include "sysemu/reset.h"
 #include "sysemu/sysemu.h"
 #include "silicon.h"
 
@@ -56,12 +57,28 @@ static void machine_faults(void)
     }
 }
 
+/* The vCPUs are stopped, and reset. */
+static void machine_reset(void *opaque)
+{
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    if (!now) {
+        return;                 /* power-on: all is as vs_model_add() made it */
+    }
+    QEMU_LOCK_GUARD(&silicon->lock);
+    for (unsigned i = 0; i < VS_THREADS && silicon->threads[i]; i++) {
+        vs_idle_reset(silicon->threads[i]);
+        vs_model_reset(silicon->threads[i], now);
+    }
+}
+
 static void machine_done(Notifier *n, void *data)
 {
     check_time();
     machine_threads();
     machine_faults();
     vs_limits_start();
+    qemu_register_reset(machine_reset, NULL);
 }
 
 static void at_exit(Notifier *n, void *data)

@@ -331,7 +331,7 @@ static VsWrite hwp_write(VsThread *t, uint32_t msr, uint64_t val)
         if (val & ~1ull) {
             return VS_WRITE_FAULT;
         }
-        package->pm_enable |= val;              /* cleared by reset only */
+        package->pm_enable |= val;              /* only reset clears it */
         return VS_WRITE_DONE;
     case REG_HWP_REQUEST_PKG:
         package->hwp_request = val;
@@ -399,11 +399,17 @@ static VsWrite amd_write(VsThread *t, uint32_t msr, uint64_t val)
     case REG_AMD_PSTATE_STATUS:
         return VS_WRITE_FAULT;
     case REG_AMD_CPPC_ENABLE:
-        t->core->package->cppc_enable |= val & 1;       /* till reset */
-        return cppc ? VS_WRITE_DONE : VS_WRITE_PASS;
+        if (!cppc) {
+            return VS_WRITE_PASS;
+        }
+        t->core->package->cppc_enable |= val & 1;       /* only reset clears it */
+        return VS_WRITE_DONE;
     case REG_AMD_CPPC_REQ:
+        if (!cppc) {
+            return VS_WRITE_PASS;
+        }
         t->cppc_request = val;
-        return cppc ? VS_WRITE_DONE : VS_WRITE_PASS;
+        return VS_WRITE_DONE;
     case REG_AMD_CPPC_CAP1:
     case REG_AMD_CPPC_CAP2:
     case REG_AMD_CPPC_STATUS:
@@ -430,15 +436,21 @@ VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now)
     return result;
 }
 
-void vs_request_init(VsThread *t)
+/* What nobody has asked for yet, at power-on and after a reset. */
+void vs_request_reset(VsThread *t)
 {
     const VsConfig *c = t->config;
+    VsPackage *package = t->core->package;
 
+    package->pm_enable = package->cppc_enable = package->hwp_request = 0;
     t->perf_ctl = c->base_ratio << 8;
+    t->misc_enable = 0;
+    t->hwp_interrupt = 0;
     /* what SDM 15.4.4 gives as reset values */
-    if (c->hwp) {
-        t->hwp_request = hwp_level(c, c->min_ratio) |
-                         hwp_level(c, c->max_ratio) << 8 | 0x80ull << 24;
-    }
+    t->hwp_request = c->hwp ? hwp_level(c, c->min_ratio) |
+                              hwp_level(c, c->max_ratio) << 8 | 0x80ull << 24
+                            : 0;
     t->hwcr = 1ull << 24;                       /* TscFreqSel: TSC runs at P0 */
+    t->pstate_ctl = 0;
+    t->cppc_request = 0;
 }

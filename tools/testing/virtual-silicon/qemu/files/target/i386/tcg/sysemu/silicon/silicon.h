@@ -278,6 +278,7 @@ const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu);
 
 /* model.c: all with the lock held */
 void vs_model_add(CPUState *cs);
+void vs_model_reset(VsThread *t, int64_t now);
 void vs_model_update(VsPackage *package, int64_t now);
 void vs_model_change(VsThread *t, int64_t now);
 void vs_model_rest(VsThread *t, int64_t now);
@@ -296,7 +297,7 @@ uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now);
 /* requests.c: with the lock held */
 typedef enum VsWrite { VS_WRITE_PASS, VS_WRITE_DONE, VS_WRITE_FAULT } VsWrite;
 
-void vs_request_init(VsThread *t);
+void vs_request_reset(VsThread *t);
 unsigned vs_request_ratio(const VsThread *t);
 bool vs_turbo_disabled(const VsThread *t);
 bool vs_request_read(const VsThread *t, uint32_t msr, uint64_t *val);
@@ -318,6 +319,7 @@ unsigned vs_fault_limit(const VsThread *t, unsigned ratio);
 /* idle.c */
 void vs_idle_call(VsThread *t, VsReason reason);
 void vs_idle_init(VsThread *t);
+void vs_idle_reset(VsThread *t);
 void vs_ops_publish(bool deterministic, const VsConfig *c);
 
 /* msr.c */
