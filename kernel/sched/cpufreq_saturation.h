@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a CPU needs that is never idle.
+ * Saturation: what does a CPU need that does not idle?
  *
- * Invariant utilisation is time scaled by the CPU's speed, so that of a CPU which
- * is always busy says no more than how fast the CPU has been, and climbs the
- * slower the slower the CPU is. All that is known is that more is needed than was
- * given. So twice of it is asked for, and again at each tick until there is no
- * more to be had or the CPU idles.
+ * Invariant utilisation is busy time scaled by speed. That of a CPU which is always
+ * busy says how fast the CPU has been, not how fast it should be. All that is known
+ * is that it needs more than it was given: ask for twice of it, and again at each
+ * tick until there is no more to be had, or the CPU idles.
  *
- * Utilisation and capacity are in capacity units, time is in ns of the CPU's run
- * queue clock. Calls for one CPU are serialised by the caller.
+ * A CPU is saturated if it is busy for longer than some ticks and, by a quarter, for
+ * longer than it was lately: periodic loads are known to their utilisation.
+ *
+ * Utilisation and capacity are in capacity units, time is in ns of the run queue
+ * clock. The caller serialises the calls for one struct saturation.
  */
 #ifndef _KERNEL_SCHED_CPUFREQ_SATURATION_H
 #define _KERNEL_SCHED_CPUFREQ_SATURATION_H
@@ -17,27 +19,35 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
-/* A task that runs no longer than it used to is waited for so much longer */
-#define SATURATION_PATIENCE	8
+#define SATURATION_FORGET	4	/* shift: what was usual decays by 1/16 of the time */
+#define SATURATION_PATIENCE	8	/* what is usual is waited for no longer, in waits */
 
 /**
  * struct saturation - how long a CPU has been busy, and what that asks for
- * @since: no later than this it was seen idle, or asked for more
+ * @since: when it was last seen idle
+ * @busy: for how long it had been busy at the last tick since then
+ * @usual: for how long it was busy lately
  * @floor: utilisation that is asked for at least; 0 for none
  */
 struct saturation {
 	u64	since;
+	u64	busy;
+	u64	usual;
 	u32	floor;
 };
 
 /**
- * saturation_idle - the CPU is idle, or was since the last call
+ * saturation_idle - the CPU has been idle
  * @s: the CPU's state
- * @time: now
+ * @time: when it was idle last
  */
 static inline void saturation_idle(struct saturation *s, u64 time)
 {
+	u64 forget = (time - s->since) >> SATURATION_FORGET;
+
+	s->usual = max(s->busy, s->usual - min(s->usual, forget));
 	s->since = time;
+	s->busy = 0;
 	s->floor = 0;
 }
 
@@ -45,17 +55,16 @@ static inline void saturation_idle(struct saturation *s, u64 time)
  * saturation_tick - a tick found the CPU busy
  * @s: the CPU's state
  * @time: now
- * @wait: ns that a CPU is busy for before it counts as saturated
- * @longer: its task has been running for longer than it used to
+ * @wait: ns that the CPU is busy for, at least, before it counts as saturated
  * @given: capacity that it had since the last tick
  * @max: its capacity at the highest frequency
  */
-static inline void saturation_tick(struct saturation *s, u64 time, u64 wait, bool longer,
-				   u32 given, u32 max)
+static inline void saturation_tick(struct saturation *s, u64 time, u64 wait, u32 given, u32 max)
 {
-	if (!longer)
-		wait *= SATURATION_PATIENCE;
-	if (s->floor || (s64)(time - s->since) >= (s64)wait)
+	u64 busy = time - s->since;
+
+	s->busy = min(busy, SATURATION_PATIENCE * wait);
+	if (s->floor || busy >= max(wait, s->usual + (s->usual >> 2)))
 		s->floor = max(s->floor, min(2 * given, max));
 }
 

@@ -1,99 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0
-# Loads for a guest: what each takes, and what the hooks of schedutil do meanwhile.
-# guest.py runs it. REPEAT, the number of times, comes from the environment, and so
-# does LOADS, their names.
+# Loads for a guest, and what schedutil does meanwhile; guest.py runs it. REPEAT, the
+# number of times, and LOADS, their names, come from the environment.
 #
-# Output, a line per load and time: name, result, calls of the hook, those that computed
-# the utilisation, changes sent. A result is seconds or us: less is better; of churn it
-# is searches per second.
+# Output, a line per load and time: name, result, seconds, calls of schedutil's hooks and
+# of effective_cpu_util() by the kernel's function profiler, and writes of PERF_CTL or
+# HWP_REQUEST that change the value, by the trace of MSRs. A result is seconds, us of
+# latency, or a number of searches, round trips or periods.
 
-COUNTS=/sys/kernel/debug/schedutil
-[ -e $COUNTS/counting ] && echo 1 >$COUNTS/counting
-
-# Sums over all policies
-show()
-{
-	awk '{ n[$1] += $2 } END { print n["calls"] + 0, n["computed"] + 0, n["sent"] + 0 }' \
-		$COUNTS/policy* /dev/null 2>/dev/null
-}
+TRACING=/sys/kernel/tracing
+HOOKS='sugov_update_single_freq sugov_update_single_perf sugov_update_shared'
 
 worst()
 {
 	awk '/^T/ && $NF > worst { worst = $NF } END { print worst }'
 }
 
-load_perf_pipe()
-{
-	perf bench -f simple sched pipe -l 5000
-}
-
-load_perf_messaging()
-{
-	perf bench -f simple sched messaging -g 2 -l 20
-}
-
-load_hackbench()
-{
-	hackbench -g 2 -l 100 | awk '/^Time/ { print $2 }'
-}
-
-load_pipe_pair()
-{
-	hackbench -p -g 1 -f 1 -l 50000 | awk '/^Time/ { print $2 }'
-}
-
-load_churn()
-{
-	vs-churn 8 0.5
-}
-
-load_cyclic_100us() { cyclictest -q -t 4 -a -i 100 -d 0 -l 2000 | worst; }
-load_cyclic_1ms() { cyclictest -q -t 4 -a -i 1000 -d 0 -l 500 | worst; }
-load_cyclic_10ms() { cyclictest -q -t 4 -a -i 10000 -d 0 -l 100 | worst; }
-load_rt_100us() { cyclictest -q -t 4 -a -p 50 -i 100 -d 0 -l 2000 | worst; }
-load_rt_1ms() { cyclictest -q -t 4 -a -p 50 -i 1000 -d 0 -l 500 | worst; }
-load_rt_10ms() { cyclictest -q -t 4 -a -p 50 -i 10000 -d 0 -l 100 | worst; }
+load_hackbench() { hackbench -g 2 -l 300 | awk '/^Time/ { print $2 }'; }
+load_pipe_one() { guest-load pipe 1,1 0.5; }
+load_pipe_two() { guest-load pipe 1,2 0.5; }
+load_churn() { vs-churn 8 0.5; }
+load_cyclic_100us() { cyclictest -q -t 4 -a -i 100 -d 0 -l 4000 | worst; }
+load_cyclic_1ms() { cyclictest -q -t 4 -a -i 1000 -d 0 -l 1000 | worst; }
+load_rt_1ms() { cyclictest -q -t 4 -a -p 50 -i 1000 -d 0 -l 1000 | worst; }
+load_bursts_20ms() { guest-load bursts 0,1,2,3 2 20; }
+load_bursts_100ms() { guest-load bursts 0,1,2,3 4 100; }
+load_work_20ms() { guest-load work 0,1,2,3 2 20; }
+load_work_100ms() { guest-load work 0,1,2,3 4 100; }
+load_noise_30() { guest-load noise 0,1,2,3 2 30; }
+load_light_10() { guest-load noise 0,1,2,3 1 10; }
 
 now()
 {
 	cut -d' ' -f1 /proc/uptime
 }
 
-# 320 short processes, 16 at a time
-load_processes()
+begin()
 {
-	begin=$(now)
-	for r in $(seq 20); do
-		for i in $(seq 16); do
-			(i=0; while [ $i -lt 40 ]; do i=$((i + 1)); done) &
-		done
-		wait
-	done
-	echo "$begin $(now)" | awk '{ print $2 - $1 }'
+	echo 0 >$TRACING/function_profile_enabled
+	echo 1 >$TRACING/function_profile_enabled
+	: >$TRACING/trace
+	echo 1 >$TRACING/events/msr/write_msr/enable
+	from=$(now)
 }
 
-# Random lengths of work and of sleep on one CPU, in ms
-BURSTS='40:17 48:23 51:45 54:48 42:60 34:2 54:30 50:16 42:4 58:11
-	8:24 31:56 16:25 35:7 37:16 1:47 14:27 18:12 59:56 50:25
-	11:49 52:5 9:40 40:29 9:9 1:56 1:14 50:14 11:56 11:19
-	21:13 35:57 44:41 14:12 45:13 58:25 20:2 24:27 11:60 10:17'
-load_bursts()
+# Prints seconds, calls of the hooks, of effective_cpu_util(), and changes.
+end()
 {
-	begin=$(now)
-	for b in $BURSTS; do
-		vs-load -c 1 -t $(printf 0.%03d ${b%:*}) >/dev/null
-		sleep $(printf 0.%03d ${b#*:})
-	done
-	echo "$begin $(now)" | awk '{ print $2 - $1 }'
+	until=$(now)
+	echo 0 >$TRACING/events/msr/write_msr/enable
+	echo 0 >$TRACING/function_profile_enabled
+	cat $TRACING/trace_stat/function* | awk -v s="$from $until" '
+		$1 ~ /^sugov_update_/ { calls += $2 }
+		$1 == "effective_cpu_util" { computed += $2 }
+		END { split(s, t); printf "%.2f %d %d ", t[2] - t[1], calls, computed }'
+	awk '/write_msr:/ {
+			match($0, /\[[0-9]+\]/); c = substr($0, RSTART, RLENGTH) $(NF - 2)
+			if (c in set && set[c] != $NF) n++
+			set[c] = $NF
+		} END { print n + 0 }' $TRACING/trace
 }
 
+echo $HOOKS effective_cpu_util >$TRACING/set_ftrace_filter
+echo "msr == 0x199 || msr == 0x774" >$TRACING/events/msr/write_msr/filter
+echo 4096 >$TRACING/buffer_size_kb
 for time in $(seq ${REPEAT:-1}); do
 	for name in $LOADS; do
 		sleep 0.3
-		before=$(show)
+		begin
 		result=$(load_$name)
-		echo "$name ${result:-none} $before $(show)" |
-			awk '{ print $1, $2, $6 - $3, $7 - $4, $8 - $5 }'
+		echo "$name ${result:-none} $(end)"
 	done
 done
 dmesg | grep -E "WARN|BUG|Call Trace"

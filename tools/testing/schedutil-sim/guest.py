@@ -3,13 +3,15 @@
 """schedutil in a guest: shared policies, loads and steps, kernels side by side.
 
 policies: the random life of guest-policies.sh, for each size of a policy and each way
-to set its frequency. loads: guest-loads.sh. steps: how long a CPU-bound task waits for
-the highest frequency. All in deterministic time: equal arguments, equal numbers.
+to set its frequency. loads: guest-loads.sh, with a kernel of measure.config. steps: how
+long a CPU-bound task waits for the highest frequency. cost: instructions of a call, with
+a kernel that has hook-cost.patch, too. All in deterministic time: equal arguments, equal numbers.
 """
 from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,15 +20,12 @@ TOP = HERE.parents[2]
 sys.path.insert(0, str(HERE.parent / "virtual-silicon"))
 
 from virtual_silicon import boot, cpio, initramfs, machine, paths  # noqa: E402
-from virtual_silicon.errors import MissingError  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
-PERF = Path("/usr/bin/perf")
 ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=schedutil"
-LOADS = ("perf_pipe", "perf_messaging", "hackbench", "pipe_pair", "churn", "cyclic_100us",
-         "cyclic_1ms", "cyclic_10ms", "rt_100us", "rt_1ms", "rt_10ms", "processes",
-         "bursts")
+LOADS = ("hackbench", "pipe_one", "pipe_two", "churn", "cyclic_100us", "cyclic_1ms", "rt_1ms",
+         "bursts_20ms", "bursts_100ms", "work_20ms", "work_100ms", "noise_30", "light_10")
 MODES = ("step", "new", "return")
 #: 5 % of 10 ms at 3.8 GHz
 LIGHT_STEPS = 59000
@@ -48,13 +47,13 @@ def guest(options: argparse.Namespace, name: str, machine_name: str, cpus: int,
     return result.text("script")
 
 
-def program(path: Path) -> bytes:
-    """An archive with a program that the guest does not have, and its libraries."""
-    if not path.exists():
-        raise MissingError(f"{path} is not installed")
+def compiled(out: Path, name: str) -> bytes:
+    """An archive with a program of this directory."""
+    out.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-O2", "-static", "-pthread", str(HERE / f"{name}.c"), "-o",
+                    str(out / name)], check=True)
     archive = cpio.Archive()
-    for file in (path, *initramfs.libraries(path)):
-        archive.copy(file.resolve(), str(file).lstrip("/"))
+    archive.copy(out / name, f"usr/bin/{name}")
     return archive.data()
 
 
@@ -83,26 +82,48 @@ def middle(values: list[float]) -> str:
 
 
 def loads(options: argparse.Namespace) -> int:
-    """Medians of calls, computed, sent; median and range of the result."""
+    """Medians per second: calls, those that compute the utilisation, changes; result."""
     script = (HERE / "guest-loads.sh").read_text()
     rows: dict[str, dict[str, list[list[float]]]] = {}
     for name, image in kernels(options):
-        said = guest(options, f"loads-{name}", "sapphire-rapids", 4, image,
+        said = guest(options, f"loads-{name}", options.machine, 4, image,
                      f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}'\n{script}",
-                     PASSIVE, program(PERF))
+                     PASSIVE, compiled(options.out, "guest-load"))
         for line in said.splitlines():
             load, *words = line.split()
-            if load in LOADS and len(words) == 4:
+            if load in LOADS and len(words) == 5:
                 rows.setdefault(load, {}).setdefault(name, []).append(
                     [float(word) for word in words])
             else:
                 print(f"{name}: {line}")
     for load, found in rows.items():
         for name, values in found.items():
-            result, calls, computed, sent = zip(*values)
-            print(f"{load:15} {name:8} calls {statistics.median(calls):6g} "
-                  f"computed {statistics.median(computed):6g} sent {middle(list(sent)):18} "
-                  f"result {middle(list(result))}")
+            result, seconds, *counts = zip(*values)
+            calls, computed, changed = ([round(n / s, 1) for n, s in zip(count, seconds)]
+                                        for count in counts)
+            early = [100 * (1 - b / a) for a, b in zip(calls, computed) if a]
+            print(f"{load:14} {name:8} calls {statistics.median(calls):6g} computed "
+                  f"{statistics.median(computed):6g} early {statistics.median(early):5.1f} % "
+                  f"changes {middle(changed):22} result {middle(list(result))}")
+    return 0
+
+
+def cost(options: argparse.Namespace) -> int:
+    """Instructions per call of the hook that changes nothing, and the frequency."""
+    script = "\n".join("cat /sys/kernel/debug/hook_cost; "
+                       "guest-load bursts 0,1,2,3 1 20 >/dev/null; "
+                       "hackbench -g 2 -l 200 >/dev/null" for _ in range(options.repeat + 1))
+    for name, image in kernels(options):
+        said = guest(options, f"cost-{name}", options.machine, 4, image, script, PASSIVE,
+                     compiled(options.out, "guest-load"))
+        rows = [[int(word) for word in line.split()] for line in said.splitlines()]
+        same, changed = [], []
+        for before, after in zip(rows, rows[1:]):
+            d = [b - a for a, b in zip(before, after)]
+            same.append(round(1000 * d[1] / d[0] / after[4], 1))
+            changed.append(round(1000 * d[3] / d[2] / after[4], 1))
+        print(f"{name:8} nothing changes {middle(same)}  the frequency changes "
+              f"{middle(changed)}", flush=True)
     return 0
 
 
@@ -128,7 +149,7 @@ def steps(options: argparse.Namespace) -> int:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["policies", "loads", "steps"])
+    parser.add_argument("what", choices=["policies", "loads", "steps", "cost"])
     parser.add_argument("--kernel", nargs="+", default=["patched"], metavar="NAME[=IMAGE]",
                         help="patched, base, or a name and the path of a bzImage")
     parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-guest")
@@ -141,7 +162,8 @@ def parse() -> argparse.Namespace:
     group.add_argument("--coordination", nargs="+", choices=["any", "all"],
                        default=["any", "all"])
     group.add_argument("--hz", type=int, default=250, help="of the kernel")
-    group = parser.add_argument_group("loads and steps")
+    group = parser.add_argument_group("loads, steps and cost")
+    group.add_argument("--machine", default="sapphire-rapids", help="of loads and cost")
     group.add_argument("--repeat", type=int, default=20)
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
     return parser.parse_args()
@@ -149,7 +171,8 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
-    return {"policies": policies, "loads": loads, "steps": steps}[options.what](options)
+    return {"policies": policies, "loads": loads, "steps": steps,
+            "cost": cost}[options.what](options)
 
 
 if __name__ == "__main__":

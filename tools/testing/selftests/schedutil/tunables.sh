@@ -12,7 +12,7 @@ CPUFREQ=/sys/devices/system/cpu/cpufreq
 find_tunables()
 {
 	for dir in $CPUFREQ/schedutil $CPUFREQ/policy*/schedutil; do
-		[ -e "$dir/urgent_up" ] && echo "$dir" && return
+		[ -e "$dir/saturation_us" ] && echo "$dir" && return
 	done
 }
 
@@ -27,12 +27,10 @@ get()
 	cat "$DIR/$1"
 }
 
-# All that can be set
 settings()
 {
-	for name in rate_limit_us cost_permille urgent_up urgent_down saturation_us; do
-		echo "$name $(get $name)"
-	done
+	get rate_limit_us
+	get saturation_us
 }
 
 # $1: tunable, then texts that it has to take and to show again
@@ -52,31 +50,23 @@ refuses()
 {
 	tunable=$1
 	shift
+	before=$(settings)
 	for text in "$@" 4294967296 -1 x 1x "1 1" ""; do
 		! put "$tunable" "$text" || return
 	done
-	[ "$(settings)" = "$BEFORE" ]
+	[ "$(settings)" = "$before" ]
 }
 
-# $1: tunable, $2: its highest value
-test_range()
+# $1: tunable, $2: the other one, then what the first has to take
+test_takes()
 {
 	old=$(get "$1")
-	ktap_test_result "$1 takes 0 to $2" takes "$1" 0 1 "$2"
-	put "$1" "$old"
-	ktap_test_result "$1 refuses the rest" refuses "$1" $(($2 + 1))
-}
-
-fixed_by_hand()
-{
-	takes rate_limit_us 0 1 700 && [ "$(get cost_permille)" = 0 ]
-}
-
-test_rate_limit()
-{
-	ktap_test_result "rate_limit_us is fixed by a write" fixed_by_hand
-	ktap_test_result "and left to the cost by a budget" takes cost_permille 10
-	put cost_permille "$COST"
+	other=$(get "$2")
+	tunable=$1 untouched=$2
+	shift 2
+	ktap_test_result "$tunable takes $*" takes "$tunable" "$@"
+	ktap_test_result "$untouched stays" [ "$(get "$untouched")" = "$other" ]
+	put "$tunable" "$old"
 }
 
 ktap_print_header
@@ -86,21 +76,9 @@ if [ "$(id -u)" != 0 ] || [ -z "$DIR" ]; then
 	exit "$KSFT_SKIP"
 fi
 
-ktap_set_plan 12
-COST=$(get cost_permille)
-LIMIT=$(get rate_limit_us)
-
-# The window is fixed, so that no cost changes it in between.
-put rate_limit_us 700
-BEFORE=$(settings)
-test_range urgent_up 1024
-test_range urgent_down 1024
-test_range saturation_us 100000
+ktap_set_plan 6
+test_takes rate_limit_us saturation_us 0 1 700 10000 4294967295
+test_takes saturation_us rate_limit_us 0 1 700 100000
 ktap_test_result "rate_limit_us refuses the rest" refuses rate_limit_us
-ktap_test_result "cost_permille refuses the rest" refuses cost_permille 1001
-ktap_test_result "cost_permille takes 0 to 1000" takes cost_permille 1 1000 0
-ktap_test_result "cost_ns is read-only" refuses cost_ns 1
-put rate_limit_us "$LIMIT"
-test_rate_limit
-[ "$COST" != 0 ] || put rate_limit_us "$LIMIT"
+ktap_test_result "saturation_us refuses the rest" refuses saturation_us 100001
 ktap_finished

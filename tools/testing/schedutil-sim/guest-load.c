@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loads for guest.py, on each CPU of a list; they end after a number of seconds.
+ *
+ *	guest-load bursts CPUS SECONDS MAX	busy for up to MAX ms, asleep for up to MAX ms
+ *	guest-load work CPUS SECONDS MAX	the same, but the work of up to MAX ms at the top
+ *	guest-load noise CPUS SECONDS PERCENT	work in each 10 ms, CPU by CPU a little more,
+ *						each time up to 0.7 % more or less
+ *	guest-load pipe CPUS SECONDS		a word goes to and fro between the first two
+ *
+ * Output: bursts, periods or round trips.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MSEC		1000000ll
+#define MAX_CPUS	64
+#define STEPS_MS	118000		/* at 3.8 GHz */
+
+struct worker {
+	pthread_t thread;
+	int cpu, number;
+	uint64_t seed;
+	long count;
+};
+
+static const char *mode;
+static int64_t end_ns;
+static double size;
+static int pipes[2][2];
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 * MSEC + t.tv_nsec;
+}
+
+static void sleep_until(int64_t ns)
+{
+	struct timespec t = { ns / (1000 * MSEC), ns % (1000 * MSEC) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+/* 0 to 1 */
+static double chance(struct worker *w)
+{
+	w->seed = w->seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (double)(w->seed >> 40) / (1 << 24);
+}
+
+static void work(long steps)
+{
+	uint64_t x = 88172645463325252ull;
+
+	while (steps-- > 0) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		__asm__ volatile("" : "+r"(x));
+	}
+}
+
+static void burst(struct worker *w, int64_t begin)
+{
+	double ms = chance(w) * size;
+
+	if (!strcmp(mode, "work"))
+		work(ms * STEPS_MS);
+	else
+		while (now_ns() < begin + ms * MSEC)
+			work(100);
+	sleep_until(now_ns() + chance(w) * size * MSEC);
+}
+
+static void period(struct worker *w, int64_t begin)
+{
+	double share = (size + 0.4 * w->number) / 100 * (1 + 0.014 * (chance(w) - 0.5));
+
+	work(share * 10 * STEPS_MS);
+	sleep_until(begin + 10 * MSEC);
+}
+
+static void round_trip(struct worker *w)
+{
+	char word[4] = "";
+
+	if (w->number == 0 && write(pipes[0][1], word, 4) != 4)
+		exit(1);
+	if (read(pipes[!w->number][0], word, 4) != 4)
+		pthread_exit(NULL);
+	if (w->number == 1 && write(pipes[1][1], word, 4) != 4)
+		exit(1);
+}
+
+static void *run(void *data)
+{
+	struct worker *w = data;
+	cpu_set_t set;
+	int64_t now;
+
+	CPU_ZERO(&set);
+	CPU_SET(w->cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		exit(1);
+	for (; (now = now_ns()) < end_ns; w->count++) {
+		if (!strcmp(mode, "pipe"))
+			round_trip(w);
+		else if (!strcmp(mode, "noise"))
+			period(w, now);
+		else
+			burst(w, now);
+	}
+	if (!strcmp(mode, "pipe"))
+		close(pipes[w->number][1]);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct worker workers[MAX_CPUS] = { };
+	int i, n = 0;
+	char *cpu;
+
+	if (argc < 4 || pipe(pipes[0]) || pipe(pipes[1]))
+		return 2;
+	mode = argv[1];
+	end_ns = now_ns() + atof(argv[3]) * 1000 * MSEC;
+	size = argc > 4 ? atof(argv[4]) : 0;
+	for (cpu = strtok(argv[2], ","); cpu && n < MAX_CPUS; cpu = strtok(NULL, ","), n++)
+		workers[n] = (struct worker){ .cpu = atoi(cpu), .number = n, .seed = 77 + n };
+	for (i = 0; i < n; i++)
+		if (pthread_create(&workers[i].thread, NULL, run, &workers[i]))
+			return 1;
+	for (i = 0; i < n; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (i = 1; i < n; i++)
+		workers[0].count += strcmp(mode, "pipe") ? workers[i].count : 0;
+	printf("%ld\n", workers[0].count);
+	return 0;
+}
