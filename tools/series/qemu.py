@@ -31,6 +31,8 @@ import kernel
 SOURCE, WITNESS = "qemu", "qemu-system-data"
 WANTED = "7.2"
 PROGRAM = "qemu-system-x86_64"
+# Guest programs that test it, at home in its tests/tcg/x86_64/system.
+GUESTS = "virtual-silicon-*.c"
 OBJ_MIB = 600
 
 CONFIGURE = ["--target-list=x86_64-softmmu", "--without-default-features", "--enable-tcg",
@@ -68,7 +70,7 @@ def build() -> None:
         return
     digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, chain.inputs_key(ours, version))
     entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
-    kernel.link(paths.QEMU_BINARY, entry / PROGRAM)
+    _publish([*entry.glob("virtual-silicon-*"), entry / PROGRAM])
     program = cache.file_hash(entry / PROGRAM)
     versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest, sha256=program)
     say(f"qemu: {paths.shown(paths.QEMU_BINARY)} {program[:16]}, from {SOURCE} {version}"
@@ -79,10 +81,15 @@ def _build_edited(edits: str) -> None:
     """Someone works in build/qemu/src: that is what they want to run, and
     nothing for the cache."""
     say(f"qemu: building {paths.shown(trees.QEMU.path)} with its {edits}")
-    program = _compile()
-    kernel.link(paths.QEMU_BINARY, program)
+    built = _compile()
+    _publish(built)
     versions.record("qemu", source=f"{paths.shown(trees.QEMU.path)} with {edits}",
-                    sha256=cache.file_hash(program))
+                    sha256=cache.file_hash(built[-1]))
+
+
+def _publish(files: list[Path]) -> None:
+    for file in files:
+        kernel.link(paths.QEMU_BINARY.with_name(file.name), file)
 
 
 def known() -> basehashes.Known:
@@ -116,12 +123,12 @@ def _import(part: Path, version: str) -> list[str]:
 
 def _fill(part: Path, version: str, ours: Series) -> list[str]:
     source(version, ours)
-    shutil.copy2(_compile(), part / PROGRAM)
-    return [PROGRAM]
+    return [shutil.copy2(file, part / file.name).name for file in _compile()]
 
 
-def _compile() -> Path:
-    """Bring the objects up to date with the source; returns the program."""
+def _compile() -> list[Path]:
+    """Bring the objects up to date with the source; returns the guest programs and,
+    last, the emulator."""
     obj = paths.QEMU / "obj"
     proc.need_space(paths.QEMU, OBJ_MIB, "QEMU's objects")
     log = paths.LOG / "qemu.log"
@@ -130,7 +137,12 @@ def _compile() -> Path:
     with Step("qemu: compiling") as step:
         proc.logged(["ninja", "-v", "-C", obj, f"-j{proc.jobs()}", PROGRAM], log,
                     what="qemu", count=_NINJA, progress=counter(step, "steps"))
-    return obj / PROGRAM
+        guests = sorted(file.stem for file in
+                        (paths.QEMU / "src/tests/tcg/x86_64/system").glob(GUESTS))
+        directory = obj / "tests/tcg/x86_64-softmmu"
+        proc.logged(["make", "-C", directory, *guests], paths.LOG / "qemu-guests.log",
+                    what="qemu's guest programs")
+    return [directory / name for name in guests] + [obj / PROGRAM]
 
 
 def _configure(obj: Path) -> None:

@@ -132,16 +132,22 @@ def kernel_command_line(c: Config) -> str:
     return " ".join(words + c.append.split())
 
 
-def machine_options(c: Config) -> list[str]:
-    """Everything but where the serial ports go."""
-    sockets, threads = c.machine.sockets(c.cpus), c.machine.threads
+def cpu_options(m: Machine, cpus: int, mode: str) -> list[str]:
+    """The CPUs and their time, and the firmware that starts them."""
+    sockets, threads = m.sockets(cpus), m.threads
     firmware = [word for path in FIRMWARE for word in ("-L", path)]
     return [
-        str(c.qemu), *firmware, *_model_options(c), *_accel_options(c.mode),
+        *firmware, *_accel_options(mode), "-cpu", _cpu_option(m),
+        "-smp", f"{cpus},sockets={sockets},cores={cpus // sockets // threads},"
+        f"threads={threads}"]
+
+
+def machine_options(c: Config) -> list[str]:
+    """Everything but where the serial ports go."""
+    return [
+        str(c.qemu), *cpu_options(c.machine, c.cpus, c.mode), *_model_options(c),
         "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-m", str(MEMORY_MIB), "-cpu", _cpu_option(c.machine),
-        "-smp", f"{c.cpus},sockets={sockets},cores={c.cpus // sockets // threads},"
-        f"threads={threads}",
+        "-no-reboot", "-m", str(MEMORY_MIB),
         "-acpitable", f"file={_escape(str(c.out / 'ssdt.aml'))}",
         "-kernel", str(c.kernel), "-initrd", str(c.out / "initrd"),
         "-append", kernel_command_line(c),

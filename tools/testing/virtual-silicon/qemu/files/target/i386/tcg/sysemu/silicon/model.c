@@ -519,6 +519,7 @@ static void reset_shown(VsShown *s, uint64_t count)
 static void reset_core(VsCore *core, int64_t now)
 {
     timer_del(core->transition);
+    core->moving_to = core->left_khz = 0;
     core->target_khz = core->config->base_ratio * core->config->bus_khz;
     set_khz(core, core->target_khz, now);
     memset(core->state_ns, 0, sizeof(core->state_ns));
