@@ -84,8 +84,9 @@ def test_entries_and_time_as_the_model_counts(
     The kernel's time has the exit latency in it, which the model counts apart.
     """
     state = "C0.1" if load == "c01" else "C0.2"
-    exit_ns = getattr(machine.load("sapphire-rapids").umwait,
-                      state.lower().replace(".", "") + "_exit_ns")
+    m = machine.load("sapphire-rapids")
+    exit_ns = 1e3 / m.mhz(m.max_ratio) * getattr(
+        m.umwait, state.lower().replace(".", "") + "_exit_cycles")
     reasons, seconds = model_used(events, C02_LOADS[load][0], state)
     ended = sum(reasons.values()) - reasons.get("limit", 0)
     seconds += sum(reasons.values()) * exit_ns / 1e9

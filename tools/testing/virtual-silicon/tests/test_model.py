@@ -179,13 +179,21 @@ def test_energy_is_the_integral_of_power(hour: tuple[trace.Mark, trace.Mark]) ->
     ns = b.time_ns - a.time_ns
     states = {name: b.cpus[0].states[name][1] - a.cpus[0].states[name][1]
               for name in b.cpus[0].states}
-    power_mw = {state.name: state.power_mw for state in m.idle}
-    cores_mj = sum(states[name] / 1e9 * mw for name, mw in power_mw.items())
-    cores_mj += (ns - sum(states.values())) / 1e9 * m.active_w(m.base_ratio) * 1000
+    power_w = {state.name: m.idle_w(state, m.base_ratio) for state in m.idle}
+    expected_j = sum(states[name] / 1e9 * watts for name, watts in power_w.items())
+    paused = (b.cpus[0].pause_cycles - a.cpus[0].pause_cycles) / (m.tsc_khz * 1e3)
+    expected_j += (ns - sum(states.values())) / 1e9 * m.active_w(m.base_ratio)
+    expected_j -= paused * (m.active_w(m.base_ratio)
+                          - m.share_w(m.base_ratio, m.power.pause_permille))
     package_j, cores_j, dram_j = ((b.energy_uj[0][i] - a.energy_uj[0][i]) / 1e6
                                   for i in range(3))
-    assert cores_j == pytest.approx(cores_mj / 1000, rel=1e-6)
-    assert package_j == pytest.approx(cores_j + ns / 1e9 * m.power.uncore_w, rel=1e-6)
+    assert cores_j == pytest.approx(expected_j, rel=1e-6)
+    uncore = ns / 1e9 * m.power.uncore_w
+    for level in m.package:	# one core: the package is as deep as it
+        deep = [s.name for s in m.idle].index(level.core_state)
+        uncore -= sum(states[s.name] for s in m.idle[deep:]) / 1e9 * (
+            m.power.uncore_w - level.uncore_w)
+    assert package_j == pytest.approx(cores_j + uncore, rel=1e-6)
     assert dram_j == pytest.approx(ns / 1e9 * m.power.dram_w, rel=1e-6)
 
 

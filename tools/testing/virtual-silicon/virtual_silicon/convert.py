@@ -301,7 +301,11 @@ def _idle(d: Dump) -> list[Table]:
                 state.append(("residency_msr", register, "by name"))
         if shallow:
             state.append(("active", True, "by name"))
-        state.append(("power_mw", max(10.0, 1000 / 3**len(out)), "assumed"))
+        if shallow:
+            state += [("voltage", "lowest" if name == "C1E" else "core", "by name"),
+                      ("dynamic_permille", 50, "assumed")]
+        else:
+            state.append(("power_mw", max(10.0, 1000 / 3**len(out)), "assumed"))
         out.append(state)
     if not out:
         raise UsageError("the dump has no idle states (cpuidle's name, desc, latency, "
@@ -374,8 +378,8 @@ def machine_file(d: Dump) -> str:
             ("efficient_ratio", min(base, d.msr(0x771) >> 16 & 0xFF), "MSR 0x771")]))
     if d.leaf(7, 2) >> 5 & 1:
         parts.append(("[umwait]", [(key, value, "assumed") for key, value in (
-            ("c01_exit_ns", 150), ("c02_exit_ns", 500), ("c01_power_mw", 2000.0),
-            ("c02_power_mw", 1400.0))]))
+            ("c01_entry_cycles", 30), ("c02_entry_cycles", 60), ("c01_exit_cycles", 60),
+            ("c02_exit_cycles", 180), ("c01_permille", 450), ("c02_permille", 330))]))
     parts.append(("[power]", _power(d)))
     return ("# SPDX-License-Identifier: GPL-2.0\n"
             "# Made from a dump of a real machine; each line says where it is from.\n\n"

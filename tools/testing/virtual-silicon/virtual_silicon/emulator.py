@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import amd, encode, vendor
-from .machine import CoreClass, IdleState, Machine
+from .machine import CoreClass, IdleState, Machine, median
 
 #: A value of a QAPI struct type.
 Struct = dict[str, Any]
@@ -32,8 +32,8 @@ def _us_to_ns(us: float) -> int:
     return round(us * 1000)
 
 
-def _mw_to_uw(mw: float) -> int:
-    return round(mw * 1000)
+def _uw(watts: float) -> int:
+    return round(watts * 1e6)
 
 
 def _clock(m: Machine) -> Struct:
@@ -64,22 +64,38 @@ def _cppc_nominal(m: Machine) -> int | None:
     return m.cppc(m.base_ratio) if m.features.cppc_msrs else None
 
 
-def _idle(state: IdleState) -> Struct:
+def _exit(m: Machine, quantiles: list[tuple[int, float]]) -> list[Struct]:
+    """The distribution, or one of its points where the machine asks for that."""
+    if m.time.latency == "worst":
+        quantiles = quantiles[-1:]
+    elif m.time.latency == "median":
+        quantiles = [(0, median(quantiles))]
+    return [struct(ppm=ppm, ns=_us_to_ns(us)) for ppm, us in quantiles]
+
+
+def _idle(m: Machine, state: IdleState) -> Struct:
     return struct(
         name=state.name, hints=list(state.hints), port=state.port or None,
-        exit_ns=_us_to_ns(state.exit_us), entry_ns=_us_to_ns(state.entry_us),
-        power_uw=_mw_to_uw(state.power_mw), active=state.active,
-        residency_msr=state.residency_msr or None)
+        rest=struct(exit=_exit(m, state.quantiles), exit_cycles=state.wake_cycles,
+                    foreseen_ns=_us_to_ns(state.foreseen_us),
+                    entry_ns=_us_to_ns(state.entry_us), entry_cycles=0,
+                    power_uw=[_uw(m.idle_w(state, ratio)) for ratio in m.ratios]),
+        active=state.active, residency_msr=state.residency_msr or None)
+
+
+def _umwait_rest(m: Machine, entry: int, leave: int, permille: int) -> Struct:
+    return struct(exit=_exit(m, [(0, 0.0)]), exit_cycles=leave, foreseen_ns=0, entry_ns=0,
+                  entry_cycles=entry,
+                  power_uw=[_uw(m.share_w(ratio, permille)) for ratio in m.ratios])
 
 
 def _umwait(m: Machine) -> Struct | None:
     if not m.features.waitpkg:
         return None
+    u = m.umwait
     return struct(
-        c01=struct(exit_ns=m.umwait.c01_exit_ns,
-                   power_uw=_mw_to_uw(m.umwait.c01_power_mw)),
-        c02=struct(exit_ns=m.umwait.c02_exit_ns,
-                   power_uw=_mw_to_uw(m.umwait.c02_power_mw)))
+        c01=_umwait_rest(m, u.c01_entry_cycles, u.c01_exit_cycles, u.c01_permille),
+        c02=_umwait_rest(m, u.c02_entry_cycles, u.c02_exit_cycles, u.c02_permille))
 
 
 def _power(m: Machine) -> Struct:
@@ -90,8 +106,11 @@ def _power(m: Machine) -> Struct:
     cores = "core_msr" if is_amd else "cores_msr"
     register = amd.CORE_ENERGY if is_amd else encode.PP0_ENERGY_STATUS
     return struct(
-        active_uw=[round(m.active_w(ratio) * 1e6) for ratio in m.ratios],
-        uncore_uw=round(m.power.uncore_w * 1e6), dram_uw=round(m.power.dram_w * 1e6),
+        active_uw=[_uw(m.active_w(ratio)) for ratio in m.ratios],
+        pause_uw=[_uw(m.share_w(ratio, m.power.pause_permille)) for ratio in m.ratios],
+        sibling_permille=m.power.sibling_permille,
+        uncore_uw=[_uw(m.uncore_w(ratio)) for ratio in m.ratios],
+        dram_uw=_uw(m.power.dram_w),
         energy_unit_shift=shift, energy_unit_uj=unit_uj or None,
         # Where the part has no unit of its own for DRAM, it is the common one.
         dram_unit_nj=m.power.dram_unit_nj or 1000 * unit_uj or round(1e9 / 2**shift),
@@ -149,14 +168,14 @@ def machine(m: Machine, cpus: int | None = None) -> Struct:
         transition=_transition(m), hwp=_hwp(m),
         pstates=struct(ratios=list(m.pstate_ratios), cppc_nominal=_cppc_nominal(m))
         if m.pstate_ratios else None,
-        idle=[_idle(state) for state in m.idle],
+        idle=[_idle(m, state) for state in m.idle],
         package=[struct(name=level.name, core_state=level.core_state,
-                        uncore_uw=round(level.uncore_w * 1e6),
-                        residency_msr=level.residency_msr) for level in m.package],
+                        uncore_uw=_uw(level.uncore_w), exit_ns=_us_to_ns(level.exit_us),
+                        residency_msr=level.residency_msr or None) for level in m.package],
         umwait=_umwait(m), power=_power(m),
         power_limit=struct(tau_ns=round(m.limits.power_tau_s * 1e9))
         if m.limits.power_tau_s else None,
-        thermal=_thermal(m), speed=struct(**dict(m.time)),
+        thermal=_thermal(m), speed=struct(**m.time.dict(exclude={"latency"})),
         cpuid=_cpuid(m), cpuid_set=_leaves(by.cpuid_set(m)),
         cpuid_clear=_leaves(by.cpuid_clear(m)), msrs=_msrs(m),
         classes=[_class(m, kind, numbers) for kind, numbers in

@@ -38,6 +38,21 @@ MAX_CPUS = 64
 #: Units of time that an instruction may take where the cheapest takes some.
 MAX_INSN_COST = 127
 
+#: The emulator's room for a distribution.
+MAX_QUANTILES = 16
+
+
+def median(quantiles: list[tuple[int, float]]) -> float:
+    """Value at half of a distribution: linear between its quantiles."""
+    before = quantiles[0]
+    for ppm, value in quantiles:
+        if ppm >= 500_000:
+            span = ppm - before[0]
+            share = (500_000 - before[0]) / span if span else 0.0
+            return before[1] + share * (value - before[1])
+        before = ppm, value
+    return before[1]
+
 
 class Machine(Identity, Frequency):
     """One machine.  Frequencies are ratios of the bus clock.
@@ -86,16 +101,40 @@ class Machine(Identity, Frequency):
         share = (ratio - self.min_ratio) / span if span else 1.0
         return self.power.v_min + share * (self.power.v_max - self.power.v_min)
 
-    def active_w(self, ratio: int) -> float:
-        """Power of one busy core: C*V^2*f*activity, and leakage as V^3.
+    def dynamic_w(self, ratio: int) -> float:
+        """What a busy core draws by switching: C*V^2*f*activity."""
+        return ((self.power.capacitance_nf or 0) * 1e-9 * self.voltage(ratio)**2
+                * ratio * self.bus_khz * 1e3 * self.power.activity)
 
-        Leakage grows faster than the voltage; the cube is a fit, not physics.
-        """
-        volts = self.voltage(ratio)
-        hertz = ratio * self.bus_khz * 1e3
-        dynamic = ((self.power.capacitance_nf or 0) * 1e-9 * volts**2 * hertz
-                   * self.power.activity)
-        return dynamic + self.power.leakage_w * (volts / self.power.v_max)**3
+    def leakage_w(self, ratio: int) -> float:
+        """Grows faster than the voltage; the cube is a fit, not physics."""
+        return self.power.leakage_w * (self.voltage(ratio) / self.power.v_max)**3
+
+    def share_w(self, ratio: int, permille: int) -> float:
+        """A core at this clock that switches so much of what a busy one does."""
+        return self.dynamic_w(ratio) * permille / 1000 + self.leakage_w(ratio)
+
+    def active_w(self, ratio: int) -> float:
+        """Power of one busy core."""
+        return self.share_w(ratio, 1000)
+
+    def idle_w(self, state: IdleState, ratio: int) -> float:
+        """Power of a core in `state` while its clock is to be `ratio`."""
+        watts = state.power_mw / 1000
+        if state.voltage == "off":
+            return watts
+        at = ratio if state.voltage == "core" else self.min_ratio
+        return watts + self.share_w(at, state.dynamic_permille)
+
+    def uncore_w(self, ratio: int) -> float:
+        """Of a package with its fastest active core at `ratio`: between the lowest
+        clock and base it follows the cores' dynamic power."""
+        high = self.power.uncore_w
+        low = self.power.uncore_low_w or high
+        bottom, top = self.dynamic_w(self.min_ratio), self.dynamic_w(self.base_ratio)
+        if ratio >= self.base_ratio or bottom == top:
+            return high
+        return low + (high - low) * (self.dynamic_w(ratio) - bottom) / (top - bottom)
 
     def base_w(self) -> float:
         """Power of a package with all cores busy at base."""
@@ -387,6 +426,7 @@ def _check_idle(checker: Checker, t: Tables) -> None:
         if bool(state.hints) == bool(state.port):
             raise checker.fail(f"{name}: needs hints, or else a port", "idle", "hints",
                                index)
+        _check_wake(checker, state, index)
         for hint in state.hints:
             if hint in seen:
                 raise checker.fail(f"{name}: hint {hint:#04x} is already "
@@ -397,6 +437,16 @@ def _check_idle(checker: Checker, t: Tables) -> None:
         if not re.fullmatch(r"C[0-9A-Za-z]+", name) or name in state_names[:index]:
             raise checker.fail(f"state name {name!r} must be C and letters or "
                                "digits, and unique", "idle", "name", index)
+
+
+def _check_wake(checker: Checker, state: IdleState, index: int) -> None:
+    ppm, times, name = state.wake_ppm, state.wake_us, state.name
+    if len(ppm) != len(times) or len(ppm) > MAX_QUANTILES:
+        raise checker.fail(f"{name}: wake_us needs as many entries as wake_ppm, at most "
+                           f"{MAX_QUANTILES}", "idle", "wake_us", index)
+    if list(ppm) != sorted(set(ppm)) or list(times) != sorted(times):
+        raise checker.fail(f"{name}: wake_ppm must rise, and wake_us not fall", "idle",
+                           "wake_us", index)
 
 
 def _check_package(checker: Checker, t: Tables) -> None:
@@ -478,6 +528,9 @@ def _check_power(checker: Checker, t: Tables) -> None:
     if power.v_max < power.v_min:
         raise checker.fail(f"v_max {power.v_max} is below v_min {power.v_min}",
                            "power", "v_max")
-    if t.features.waitpkg and not t.umwait.c02_exit_ns:
-        raise checker.fail("waitpkg needs [umwait] with c02_exit_ns above zero",
+    if t.features.waitpkg and not t.umwait.c02_exit_cycles:
+        raise checker.fail("waitpkg needs [umwait] with c02_exit_cycles above zero",
                            "features", "waitpkg")
+    if power.uncore_low_w > power.uncore_w:
+        raise checker.fail(f"uncore_low_w {power.uncore_low_w} is above uncore_w "
+                           f"{power.uncore_w}", "power", "uncore_low_w")

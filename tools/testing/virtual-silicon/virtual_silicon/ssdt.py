@@ -91,7 +91,7 @@ def _cst(m: Machine) -> str:
         place = (f"ResourceTemplate () {{ Register (SystemIO, 8, 0, 0x{state.port:X}) }}"
                  if state.port else _FIXED)
         entries.append(_package([place, min(number, 3), round(state.exit_us),
-                                 round(state.power_mw)]))
+                                 round(m.idle_w(state, m.base_ratio) * 1000)]))
     return "\n        Name (_CST, " + _package([len(entries), *entries]) + ")"
 
 
@@ -100,7 +100,7 @@ def _cst_entry(m: Machine, number: int, hint: int) -> str:
     state = next((s for s in m.idle if hint in s.hints), m.idle[0])
     register = f"ResourceTemplate () {{ Register (FFixedHW, 1, 2, 0x{hint:02X}, 1) }}"
     return _package([register, min(number, 3), max(1, round(state.exit_us)),
-                     round(state.power_mw)])
+                     round(m.idle_w(state, m.base_ratio) * 1000)])
 
 
 def _cst_by_hint(m: Machine) -> str:

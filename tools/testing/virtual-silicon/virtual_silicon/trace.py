@@ -27,6 +27,7 @@ class Counters:
     aperf: int
     busy_ns: int
     states: dict[str, tuple[int, int]]
+    pause_cycles: int = 0
 
 
 @dataclass
@@ -65,12 +66,13 @@ class Trace:
 
 def _counters(words: list[str]) -> Counters:
     states = {}
-    for word in words[4:]:
+    numbers = [int(word) for word in words if "=" not in word]
+    for word in words[len(numbers):]:
         name, _, pair = word.partition("=")
         entries, _, ns = pair.partition(":")
         states[name] = (int(entries), int(ns))
-    tsc, mperf, aperf, busy = (int(word) for word in words[:4])
-    return Counters(tsc, mperf, aperf, busy, states)
+    tsc, mperf, aperf, busy, *pause = numbers
+    return Counters(tsc, mperf, aperf, busy, states, pause[0] if pause else 0)
 
 
 def _event(trace: Trace, time_ns: int, kind: str, where: int, rest: list[str]) -> None:

@@ -112,7 +112,9 @@ void lockstep_handle_interrupt(CPUState *cs, int mask)
         int64_t event = lockstep_get_clock();
 
         if (caller && caller != cs) {
-            event += virtual_silicon->ipi_ns;
+            /* a call without an interrupt comes from a store */
+            event += virtual_silicon->signal_ns(caller, cs,
+                                    !(mask & ~CPU_INTERRUPT_EXITTB));
         }
         v->event = v->called ? MIN(v->event, event) : event;
         v->called = true;

@@ -21,9 +21,6 @@ typedef struct VirtualSiliconOps {
     /* Length of a lockstep round in ns. */
     int64_t quantum_ns;
 
-    /* From one vCPU's interrupt request to another that rests, ns. */
-    int64_t ipi_ns;
-
     /*
      * Units of budget that an instruction takes in a block with these flags,
      * 1 to 127.
@@ -50,6 +47,12 @@ typedef struct VirtualSiliconOps {
 
     /* Is there an event that ends the rest of this vCPU? */
     bool (*awaited)(CPUState *cs);
+
+    /*
+     * From what @by does, a @store or an interrupt, to when @cs, which rests,
+     * has notice of it, ns.
+     */
+    int64_t (*signal_ns)(CPUState *by, CPUState *cs, bool store);
 
     /* Another vCPU stored to the line that this one monitors; BQL held. */
     void (*stored)(CPUState *cs);

@@ -87,28 +87,84 @@ static bool set_pstates(VsConfig *c, const VirtualSiliconPstates *p,
     return true;
 }
 
-/* Those that every machine has; C0.1 and C0.2 are entered by UMWAIT only. */
-static void set_fixed_states(VsConfig *c, const VirtualSiliconUmwait *u)
+/* One value for each ratio; NULL if there are more or less. */
+static uint64_t *by_ratio(const VsConfig *c, const uint32List *list,
+                          const char *what, Error **errp)
 {
+    unsigned n = c->max_ratio - c->min_ratio + 1;
+    uint64_t *values;
+
+    if (list_length(list) != n) {
+        error_setg(errp, "machine.%s: needs %u entries, one for each ratio, "
+                   "not %u", what, n, list_length(list));
+        return NULL;
+    }
+    values = g_new(uint64_t, n);
+    for (unsigned i = 0; i < n; i++, list = list->next) {
+        values[i] = list->value;
+    }
+    return values;
+}
+
+static bool set_exit(VsState *s, const VirtualSiliconQuantileList *list,
+                     Error **errp)
+{
+    unsigned n = list_length(list);
+    bool rises = true;
+
+    for (; list && s->nexits < VS_QUANTILES; list = list->next) {
+        s->exit_ppm[s->nexits] = list->value->ppm;
+        s->exit_ns[s->nexits] = list->value->ns;
+        rises &= !s->nexits ||
+                 (s->exit_ppm[s->nexits] > s->exit_ppm[s->nexits - 1] &&
+                  s->exit_ns[s->nexits] >= s->exit_ns[s->nexits - 1]);
+        s->nexits++;
+    }
+    if (!n || n > VS_QUANTILES || !rises) {
+        error_setg(errp, "machine: %s: exit needs 1 to %d points that rise",
+                   s->name, VS_QUANTILES);
+        return false;
+    }
+    return true;
+}
+
+static bool set_rest(const VsConfig *c, VsState *s, const VirtualSiliconRest *r,
+                     Error **errp)
+{
+    s->exit_cycles = r->exit_cycles;
+    s->foreseen_ns = r->foreseen_ns;
+    s->entry_ns = r->entry_ns;
+    s->entry_cycles = r->entry_cycles;
+    s->power_uw = by_ratio(c, r->power_uw, "idle.rest.power-uw", errp);
+    return s->power_uw && set_exit(s, r->exit, errp);
+}
+
+/* Those that every machine has; C0.1 and C0.2 are entered by UMWAIT only. */
+static bool set_fixed_states(VsConfig *c, const VirtualSiliconMachine *m,
+                             Error **errp)
+{
+    unsigned n = c->max_ratio - c->min_ratio + 1;
     VsState *s = c->states;
 
     s[VS_C0] = (VsState) { .name = "C0", .active = true, .unhalted = true };
-    s[VS_OFF] = (VsState) { .name = "off" };
+    s[VS_C0].power_uw = by_ratio(c, m->power->active_uw, "power.active-uw",
+                                 errp);
+    if (!s[VS_C0].power_uw) {
+        return false;
+    }
+    s[VS_OFF] = (VsState) { .name = "off", .power_uw = g_new0(uint64_t, n) };
     s[VS_C01] = s[VS_C02] = s[VS_C0];
     s[VS_C01].name = "C0.1";
     s[VS_C02].name = "C0.2";
     c->nstates = VS_MWAIT;
-    c->waitpkg = u;
-    if (u) {
-        s[VS_C01].exit_ns = u->c01->exit_ns;
-        s[VS_C01].power_uw = u->c01->power_uw;
-        s[VS_C02].exit_ns = u->c02->exit_ns;
-        s[VS_C02].power_uw = u->c02->power_uw;
-    }
+    c->waitpkg = m->has_umwait;
+    return !m->has_umwait ||
+           (set_rest(c, &s[VS_C01], m->umwait->c01, errp) &&
+            set_rest(c, &s[VS_C02], m->umwait->c02, errp));
 }
 
-static bool set_state(VsState *s, const VirtualSiliconIdleState *i,
-                      Error **errp)
+static bool set_state(const VsConfig *c, VsState *s,
+                      const VirtualSiliconIdleState *i, Error **errp)
 {
     unsigned n = list_length(i->hints);
 
@@ -120,16 +176,13 @@ static bool set_state(VsState *s, const VirtualSiliconIdleState *i,
     *s = (VsState) {
         .name = i->name,
         .port = i->port,
-        .exit_ns = i->exit_ns,
-        .entry_ns = i->entry_ns,
-        .power_uw = i->power_uw,
         .active = i->active,
         .residency_msr = i->residency_msr,
     };
     for (const uint8List *h = i->hints; h; h = h->next) {
         s->hints[s->nhints++] = h->value;
     }
-    return true;
+    return set_rest(c, s, i->rest, errp);
 }
 
 static bool set_idle(VsConfig *c, const VirtualSiliconIdleStateList *list,
@@ -143,7 +196,7 @@ static bool set_idle(VsConfig *c, const VirtualSiliconIdleStateList *list,
         return false;
     }
     for (; list; list = list->next) {
-        if (!set_state(&c->states[c->nstates++], list->value, errp)) {
+        if (!set_state(c, &c->states[c->nstates++], list->value, errp)) {
             return false;
         }
     }
@@ -159,6 +212,7 @@ static bool set_level(VsConfig *c, const VirtualSiliconPackageState *p,
                 .name = p->name,
                 .core_state = i,
                 .uncore_uw = p->uncore_uw,
+                .exit_ns = p->exit_ns,
                 .residency_msr = p->residency_msr,
             };
             return true;
@@ -180,7 +234,7 @@ static bool set_levels(VsConfig *c, const VirtualSiliconMachine *m,
         return false;
     }
     c->levels[c->nlevels++] = (VsLevel) {
-        .name = "PC0", .core_state = VS_C0, .uncore_uw = m->power->uncore_uw,
+        .name = "PC0", .core_state = VS_C0,
     };
     for (const VirtualSiliconPackageStateList *p = m->package; p; p = p->next) {
         if (!set_level(c, p->value, errp)) {
@@ -192,23 +246,13 @@ static bool set_levels(VsConfig *c, const VirtualSiliconMachine *m,
 
 static bool set_power(VsConfig *c, const VirtualSiliconPower *p, Error **errp)
 {
-    unsigned n = c->max_ratio - c->min_ratio + 1, i = 0;
-
-    if (list_length(p->active_uw) != n) {
-        error_setg(errp, "machine.power.active-uw: needs %u entries, one for "
-                   "each ratio, not %u", n, list_length(p->active_uw));
-        return false;
-    }
     if (p->energy_unit_shift > 31 || !p->dram_unit_nj ||
         (p->has_energy_unit_uj && !p->energy_unit_uj)) {
         error_setg(errp, "machine.power: energy-unit-shift must be at most 31, "
                    "energy-unit-uj and dram-unit-nj above 0");
         return false;
     }
-    c->active_uw = g_new(uint64_t, n);
-    for (const uint32List *uw = p->active_uw; uw; uw = uw->next) {
-        c->active_uw[i++] = uw->value;
-    }
+    c->sibling_permille = p->sibling_permille;
     c->dram_uw = p->dram_uw;
     c->energy_unit_shift = p->energy_unit_shift;
     c->energy_unit_uj = p->energy_unit_uj;
@@ -217,7 +261,12 @@ static bool set_power(VsConfig *c, const VirtualSiliconPower *p, Error **errp)
     c->cores_msr = p->cores_msr;
     c->core_msr = p->core_msr;
     c->dram_msr = p->dram_msr;
-    return true;
+    c->pause_uw = by_ratio(c, p->pause_uw, "power.pause-uw", errp);
+    if (!c->pause_uw) {
+        return false;
+    }
+    c->uncore_uw = by_ratio(c, p->uncore_uw, "power.uncore-uw", errp);
+    return c->uncore_uw;
 }
 
 static bool set_limits(VsConfig *c, const VirtualSiliconMachine *m,
@@ -278,6 +327,9 @@ static bool set_speed(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
     c->pause_cycles = s->pause_cycles;
     c->smt_permille = s->smt_permille;
     c->ipi_ns = s->ipi_ns;
+    c->store_ns = s->store_ns;
+    c->remote_ns = s->remote_ns;
+    c->seed = s->seed;
     return set_rates(c, s, errp);
 }
 
@@ -290,10 +342,21 @@ static void add_registers(GHashTable *registers,
     }
 }
 
+/* A copy of @uw, @permille of it. */
+static uint64_t *scale(const VsConfig *c, const uint64_t *uw, unsigned permille)
+{
+    unsigned n = c->max_ratio - c->min_ratio + 1;
+    uint64_t *out = g_new(uint64_t, n);
+
+    for (unsigned i = 0; i < n; i++) {
+        out[i] = uw[i] * permille / 1000;
+    }
+    return out;
+}
+
 static bool set_class(VsConfig *c, const VirtualSiliconMachine *m,
                       const VirtualSiliconClass *k, Error **errp)
 {
-    unsigned n = c->max_ratio - c->min_ratio + 1;
     VsClass *class = g_new0(VsClass, 1);
     VsConfig *own = &class->config;
 
@@ -318,10 +381,11 @@ static bool set_class(VsConfig *c, const VirtualSiliconMachine *m,
                    "max-ratio <= the machine's; hwp.unit-khz above 0");
         return false;
     }
-    own->active_uw = g_new(uint64_t, n);
-    for (unsigned i = 0; i < n; i++) {
-        own->active_uw[i] = c->active_uw[i] * k->power_permille / 1000;
+    for (unsigned i = 0; i < c->nstates; i++) {
+        own->states[i].power_uw = scale(c, c->states[i].power_uw,
+                                        k->power_permille);
     }
+    own->pause_uw = scale(c, c->pause_uw, k->power_permille);
     own->registers = g_hash_table_new(NULL, NULL);
     add_registers(own->registers, m->msrs);
     add_registers(own->registers, k->msrs);
@@ -368,8 +432,8 @@ bool vs_config_init(VsConfig *c, const VirtualSiliconMachine *m, Error **errp)
     c->leaf_set = m->cpuid_set;
     c->leaf_clear = m->cpuid_clear;
     c->transition = m->transition;
-    set_fixed_states(c, m->umwait);
     return set_clock(c, m->clock, errp) &&
+           set_fixed_states(c, m, errp) &&
            set_turbo(c, m->turbo, errp) &&
            (!m->has_pstates || set_pstates(c, m->pstates, errp)) &&
            set_idle(c, m->idle, errp) &&

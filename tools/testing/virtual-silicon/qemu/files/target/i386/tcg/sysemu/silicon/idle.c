@@ -11,6 +11,7 @@
 #include "exec/helper-proto.h"
 #include "exec/store-watch.h"
 #include "hw/i386/apic.h"
+#include "hw/i386/apic_internal.h"
 #include "silicon.h"
 #include "target/i386/virtual-silicon.h"
 #include "target/i386/tcg/helper-tcg.h"
@@ -67,12 +68,23 @@ static void idle_deadline(void *opaque)
     vs_idle_call(t, t->deadline_is_limit ? VS_LIMIT : VS_DEADLINE);
 }
 
-static VsReason wake_reason(const VsThread *t)
+/* Did the local APIC's timer fire at @event?  It is used once at a time. */
+static bool timer_fired(CPUState *cs, int64_t event)
+{
+    DeviceState *apic = X86_CPU(cs)->apic_state;
+
+    return apic && APIC_COMMON(apic)->next_time == event;
+}
+
+static VsReason wake_reason(const VsThread *t, int64_t event)
 {
     int request = t->cs->interrupt_request;
 
     if (t->called) {
         return t->reason;
+    }
+    if ((request & CPU_INTERRUPT_HARD) && timer_fired(t->cs, event)) {
+        return VS_TIMER;
     }
     return request & CPU_INTERRUPT_NMI ? VS_NMI :
            request & CPU_INTERRUPT_HARD ? VS_IRQ : VS_OTHER;
@@ -87,7 +99,7 @@ static void idle_rest(CPUState *cs, int64_t now)
 static int64_t idle_wake(CPUState *cs, int64_t event)
 {
     VsThread *t = vs_thread(cs);
-    VsReason reason = wake_reason(t);
+    VsReason reason = wake_reason(t, event);
 
     timer_del(t->deadline);
     store_watch_disarm(cs);
@@ -158,6 +170,15 @@ static void idle_finish(int64_t now)
     vs_finish(now);
 }
 
+/* What @by does to @cs takes to reach it. */
+static int64_t idle_signal(CPUState *by, CPUState *cs, bool store)
+{
+    const VsConfig *c = &silicon->config;
+    bool remote = vs_thread(by)->core->package != vs_thread(cs)->core->package;
+
+    return (store ? c->store_ns : c->ipi_ns) + (remote ? c->remote_ns : 0);
+}
+
 static VirtualSiliconOps silicon_ops = {
     .insn_cost = idle_insn_cost,
     .speed = idle_speed,
@@ -167,6 +188,7 @@ static VirtualSiliconOps silicon_ops = {
     .wake = idle_wake,
     .awaited = idle_awaited,
     .stored = idle_stored,
+    .signal_ns = idle_signal,
     .finish = idle_finish,
 };
 
@@ -175,7 +197,6 @@ void vs_ops_publish(bool deterministic, const VsConfig *c)
 {
     silicon_ops.deterministic = deterministic;
     silicon_ops.quantum_ns = c->quantum_ns;
-    silicon_ops.ipi_ns = c->ipi_ns;
     virtual_silicon = &silicon_ops;
 }
 
@@ -232,7 +253,7 @@ void silicon_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra)
 }
 
 /*
- * The state for an MWAIT hint.  A hint that the machine does not have gets the
+ * The state for an MWAIT hint; 0xF in bits 7:4 is C0, no rest.  A hint that the machine does not have gets the
  * deepest state of a C-state number (bits 7:4) not above the one asked for.
  */
 static unsigned hint_state(uint32_t hint)
@@ -240,6 +261,9 @@ static unsigned hint_state(uint32_t hint)
     const VsConfig *c = &silicon->config;
     unsigned best = VS_MWAIT;
 
+    if (hint >> 4 == 0xf) {
+        return VS_C0;
+    }
     for (unsigned i = VS_MWAIT; i < c->nstates; i++) {
         const VsState *s = &c->states[i];
 
@@ -267,8 +291,13 @@ void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
     if (!still_armed(env)) {
         leave(env, false);
     }
-    t->break_on_irq = extensions & 1;
     t->rest_state = hint_state(env->regs[R_EAX] & 0xff);
+    if (t->rest_state == VS_C0) {
+        t->rest_state = VS_MWAIT;
+        store_watch_disarm(env_cpu(env));
+        leave(env, false);
+    }
+    t->break_on_irq = extensions & 1;
     leave(env, true);
 }
 
@@ -299,10 +328,14 @@ void silicon_inb(CPUX86State *env, uint32_t port)
 void helper_lockstep_pause(CPUX86State *env)
 {
     const VsConfig *c = &silicon->config;
-    uint64_t units = c->pause_cycles * 1000ull / c->cycle_unit;
+    VsThread *t = vs_thread(env_cpu(env));
     uint16_t *left = &env_archcpu(env)->neg.icount_decr.u16.low;
+    uint64_t units = MIN(c->pause_cycles * 1000ull / c->cycle_unit, *left);
+    uint64_t cycles = units * c->cycle_unit / 1000;
 
-    *left -= MIN(units, *left);
+    *left -= units;
+    t->paused += cycles;
+    t->pause_cycles += cycles;
 }
 
 static void check_waitpkg(CPUX86State *env, uint32_t operand, uintptr_t ra)

@@ -73,25 +73,56 @@ static void settle_thread(VsThread *t, int64_t now)
     t->since = now;
 }
 
-static uint64_t running_uw(const VsCore *core)
+static unsigned ratio_index(const VsCore *core)
 {
-    const VsConfig *c = core->config;
-
-    return c->active_uw[core->khz / c->bus_khz - c->min_ratio];
+    return core->khz / core->config->bus_khz - core->config->min_ratio;
 }
 
-/* A core draws what the shallowest of its threads makes it draw. */
+static uint64_t state_uw(const VsCore *core, unsigned state)
+{
+    return core->config->states[state].power_uw[ratio_index(core)];
+}
+
+/*
+ * A core draws what the shallowest of its threads makes it draw; each further
+ * one that executes adds a share of its own.
+ */
 static uint64_t core_uw(const VsCore *core)
 {
-    uint64_t uw = 0;
+    uint64_t most = 0, others = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
         unsigned state = core->threads[i]->state;
+        uint64_t uw = state_uw(core, state);
 
-        uw = MAX(uw, state == VS_C0 ? running_uw(core)
-                                    : vs_state(state)->power_uw);
+        others += vs_state(state)->unhalted ? MIN(uw, most) : 0;
+        most = MAX(most, uw);
     }
-    return uw;
+    return most + others * core->config->sibling_permille / 1000;
+}
+
+/*
+ * Time in PAUSE was charged as any other.  What it was charged too much is taken
+ * back: of each thread that executes its part of the core's power.
+ */
+static VsEnergy without_pause(const VsCore *core, VsEnergy e)
+{
+    const VsConfig *c = core->config;
+    uint64_t uw = state_uw(core, VS_C0) - c->pause_uw[ratio_index(core)];
+    uint64_t cycles = 0, n = 0;
+
+    for (unsigned i = 0; i < core->nthreads; i++) {
+        cycles += core->threads[i]->paused;
+        n += core->threads[i]->state == VS_C0;
+    }
+    if (!cycles) {
+        return e;
+    }
+    if (n > 1) {
+        cycles = cycles * 1000 / c->smt_permille;
+        uw = uw * (1000 + (n - 1) * c->sibling_permille) / (1000 * n);
+    }
+    return energy_add(e, -(int64_t)muldiv64(cycles * 1000, 1000, core->khz), uw);
 }
 
 /* A core rests as deep as its least idle thread. */
@@ -111,8 +142,12 @@ static unsigned core_state(const VsCore *core)
 static void settle_core(VsCore *core, int64_t now)
 {
     core->state_ns[core_state(core)] += now - core->since;
-    core->energy = energy_add(core->energy, now - core->since, core_uw(core));
+    core->energy = energy_add(without_pause(core, core->energy),
+                              now - core->since, core_uw(core));
     core->since = now;
+    for (unsigned i = 0; i < core->nthreads; i++) {
+        core->threads[i]->paused = 0;
+    }
 }
 
 static bool core_active(const VsCore *core)
@@ -171,6 +206,60 @@ bool vs_core_shared(const VsThread *t)
     return false;
 }
 
+/* The uncore rests as deep as the core that rests least. */
+static unsigned package_level(const VsPackage *package)
+{
+    const VsConfig *c = &silicon->config;
+    unsigned depth = VS_STATES, level = 0;
+
+    for (unsigned i = 0; i < package->ncores; i++) {
+        unsigned state = core_state(package->cores[i]);
+
+        depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
+    }
+    while (level + 1 < c->nlevels && depth >= c->levels[level + 1].core_state) {
+        level++;
+    }
+    return level;
+}
+
+/* The clock of the uncore, and so its power, follows the fastest active core. */
+static uint64_t uncore_uw(const VsPackage *package, unsigned level)
+{
+    unsigned fastest = 0;
+
+    if (level) {
+        return silicon->config.levels[level].uncore_uw;
+    }
+    for (unsigned i = 0; i < package->ncores; i++) {
+        if (core_active(package->cores[i])) {
+            fastest = MAX(fastest, ratio_index(package->cores[i]));
+        }
+    }
+    return silicon->config.uncore_uw[fastest];
+}
+
+static void settle_package(VsPackage *package, int64_t now)
+{
+    int64_t ns = now - package->since;
+
+    package->uncore = energy_add(package->uncore, ns, package->uncore_uw);
+    package->level_ns[package->level] += ns;
+    package->since = now;
+}
+
+static void renew_level(VsPackage *package, int64_t now)
+{
+    unsigned level = package_level(package);
+    uint64_t uw = uncore_uw(package, level);
+
+    if (level != package->level || uw != package->uncore_uw) {
+        settle_package(package, now);
+        package->level = level;
+        package->uncore_uw = uw;
+    }
+}
+
 static void set_khz(VsCore *core, uint64_t khz, int64_t now)
 {
     if (core->khz != khz) {
@@ -179,6 +268,7 @@ static void set_khz(VsCore *core, uint64_t khz, int64_t now)
         }
         settle_core(core, now);
         core->khz = khz;
+        renew_level(core->package, now);
     }
     for (unsigned i = 0; i < core->nthreads; i++) {
         vs_trace_khz(core->threads[i], now);
@@ -292,43 +382,6 @@ void vs_model_update(VsPackage *package, int64_t now)
     }
 }
 
-/* The uncore rests as deep as the core that rests least. */
-static unsigned package_level(const VsPackage *package)
-{
-    const VsConfig *c = &silicon->config;
-    unsigned depth = VS_STATES, level = 0;
-
-    for (unsigned i = 0; i < package->ncores; i++) {
-        unsigned state = core_state(package->cores[i]);
-
-        depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
-    }
-    while (level + 1 < c->nlevels && depth >= c->levels[level + 1].core_state) {
-        level++;
-    }
-    return level;
-}
-
-static void settle_package(VsPackage *package, int64_t now)
-{
-    int64_t ns = now - package->since;
-
-    package->uncore = energy_add(package->uncore, ns,
-                        silicon->config.levels[package->level].uncore_uw);
-    package->level_ns[package->level] += ns;
-    package->since = now;
-}
-
-static void renew_level(VsPackage *package, int64_t now)
-{
-    unsigned level = package_level(package);
-
-    if (level != package->level) {
-        settle_package(package, now);
-        package->level = level;
-    }
-}
-
 /* Frequencies are constant in a round: there the change waits for its end. */
 void vs_model_change(VsThread *t, int64_t now)
 {
@@ -354,27 +407,79 @@ void vs_model_rest(VsThread *t, int64_t now)
 }
 
 /*
+ * Where the wake-up of @t lies in the distribution of its state's latency, parts
+ * per million: the same whenever the same CPU rests as often (splitmix64).
+ */
+static uint32_t draw(const VsThread *t)
+{
+    uint64_t z = silicon->config.seed + ((uint64_t)t->cs->cpu_index << 32) +
+                 t->entries[t->state] * 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return (z ^ (z >> 31)) % 1000000;
+}
+
+/* Linear between the quantiles, and level beyond the first and the last. */
+static int64_t quantile_ns(const VsState *s, uint32_t ppm)
+{
+    unsigned i = 0;
+
+    while (i < s->nexits && s->exit_ppm[i] <= ppm) {
+        i++;
+    }
+    if (i == 0 || i == s->nexits) {
+        return s->exit_ns[i ? i - 1 : 0];
+    }
+    return s->exit_ns[i - 1] +
+           (s->exit_ns[i] - s->exit_ns[i - 1]) *
+           (int64_t)(ppm - s->exit_ppm[i - 1]) /
+           (int64_t)(s->exit_ppm[i] - s->exit_ppm[i - 1]);
+}
+
+static int64_t cycles_ns(const VsCore *core, uint64_t cycles)
+{
+    return cycles * 1000000 / core->khz;
+}
+
+/*
+ * The state that @t has to leave.  A core is no deeper than the least idle of
+ * its threads; beside one that executes, a thread in a state for MWAIT has only
+ * itself to bring up, which takes what the first of those states takes.
+ */
+static const VsState *left_state(const VsThread *t)
+{
+    unsigned depth = MIN(t->state, core_state(t->core));
+
+    return vs_state(t->state < VS_MWAIT ? t->state : MAX(depth, VS_MWAIT));
+}
+
+/*
  * The core leaves its state when entry is over, at the earliest; from then
  * until it executes it draws what it draws when running (voltage and clock
- * come up), but MPERF stands still.  In free-running time the latency of the
- * host's own wake-up is all there is.
- *
- * A thread in a state for MWAIT beside one that executes has only itself to
- * bring up, which takes what the first of those states takes.
+ * come up), but MPERF stands still.  It knows when its own timer fires and
+ * begins a part of that before.  In free-running time the latency of the host's
+ * own wake-up is all there is.
  */
 int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
 {
-    bool shared = t->state > VS_MWAIT && vs_core_shared(t);
-    const VsState *s = vs_state(shared ? VS_MWAIT : t->state);
+    const VsState *s = left_state(t);
     int64_t left = MAX(event, t->since);
     int64_t runs = left;
 
     if (t->state == VS_C0) {
         return event;
     }
-    if (silicon->deterministic) {
-        left = MAX(left, t->entered + s->entry_ns);
-        runs = MAX(left + s->exit_ns, t->core->ready);
+    if (silicon->deterministic && t->state != VS_OFF) {
+        int64_t entered = t->entered + s->entry_ns +
+                          cycles_ns(t->core, s->entry_cycles);
+        int64_t foreseen = reason == VS_TIMER ? s->foreseen_ns : 0;
+
+        left = MAX(left - foreseen, MAX(entered, t->since));
+        runs = MAX(left + quantile_ns(s, draw(t)) +
+                   cycles_ns(t->core, s->exit_cycles) +
+                   silicon->config.levels[t->core->package->level].exit_ns,
+                   MAX(event, t->core->ready));
     }
     settle_thread(t, left);
     settle_core(t->core, left);
@@ -419,7 +524,8 @@ uint64_t vs_core_state_ns(const VsCore *core, unsigned state, int64_t now)
 
 VsEnergy vs_core_energy(const VsCore *core, int64_t now)
 {
-    return energy_add(core->energy, now - core->since, core_uw(core));
+    return energy_add(without_pause(core, core->energy), now - core->since,
+                      core_uw(core));
 }
 
 uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now)
@@ -443,7 +549,7 @@ VsEnergy vs_cores_energy(const VsPackage *package, int64_t now)
 VsEnergy vs_package_energy(const VsPackage *package, int64_t now)
 {
     VsEnergy uncore = energy_add(package->uncore, now - package->since,
-                            silicon->config.levels[package->level].uncore_uw);
+                                 package->uncore_uw);
 
     return energy_sum(vs_cores_energy(package, now), uncore);
 }
@@ -502,6 +608,7 @@ void vs_model_add(CPUState *cs)
     g_assert(t->core->nthreads < ARRAY_SIZE(t->core->threads));
     t->core->threads[t->core->nthreads++] = t;
     t->state = cs->cpu_index ? VS_OFF : VS_C0;
+    t->core->package->uncore_uw = uncore_uw(t->core->package, 0);
     t->rest_state = VS_MWAIT;
     t->shown_aperf.permille = t->shown_mperf.permille = 1000;
     t->registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);

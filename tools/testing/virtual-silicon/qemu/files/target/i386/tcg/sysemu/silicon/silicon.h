@@ -34,6 +34,7 @@
 #define VS_BINS         16
 #define VS_PSTATES      8
 #define VS_LEVELS       4
+#define VS_QUANTILES    16
 
 /* Fixed places in VsConfig.states; the machine's MWAIT states follow. */
 enum {
@@ -45,7 +46,7 @@ enum {
 };
 
 typedef enum VsReason {
-    VS_OTHER, VS_IRQ, VS_NMI, VS_STORE, VS_DEADLINE, VS_LIMIT,
+    VS_OTHER, VS_IRQ, VS_NMI, VS_STORE, VS_DEADLINE, VS_LIMIT, VS_TIMER,
 } VsReason;
 
 /**
@@ -54,15 +55,24 @@ typedef enum VsReason {
  * @active: its core counts as busy for the turbo limit
  * @residency_msr: counts TSC ticks spent in it, 0 if there is none
  * @port: reading it enters the state, 0: MWAIT with one of @hints does
+ * @exit_ppm, @exit_ns: latency until it executes; quantiles of a distribution
+ * @exit_cycles: of the core's clock, beside that
+ * @foreseen_ns: of the latency is over when a timer fires: the core knew
+ * @power_uw: one entry per ratio, from min_ratio
  */
 typedef struct VsState {
     const char *name;
     uint32_t hints[VS_HINTS];
     unsigned nhints;
     uint32_t port;
-    int64_t exit_ns;
+    uint32_t exit_ppm[VS_QUANTILES];
+    int64_t exit_ns[VS_QUANTILES];
+    unsigned nexits;
+    uint64_t exit_cycles;
+    int64_t foreseen_ns;
     int64_t entry_ns;
-    uint64_t power_uw;
+    uint64_t entry_cycles;
+    uint64_t *power_uw;
     uint32_t residency_msr;
     bool active;
     bool unhalted;
@@ -71,11 +81,14 @@ typedef struct VsState {
 /**
  * VsLevel: a package idle state
  * @core_state: every core rests in this state or a deeper one
+ * @uncore_uw: not used for the first level, see VsConfig.uncore_uw
+ * @exit_ns: added to the exit latency of the core that wakes the package
  */
 typedef struct VsLevel {
     const char *name;
     unsigned core_state;
     uint64_t uncore_uw;
+    int64_t exit_ns;
     uint32_t residency_msr;
 } VsLevel;
 
@@ -101,12 +114,17 @@ typedef struct VsConfig {
     uint64_t memory_permille;   /* of an instruction's time at base_ratio */
     unsigned pause_cycles;
     uint64_t smt_permille;      /* speed of a thread beside a running one */
-    int64_t ipi_ns;             /* from CPU to CPU, to one that rests */
+    int64_t ipi_ns;             /* interrupt of a CPU to one that rests, */
+    int64_t store_ns;           /* store to the line that it monitors, */
+    int64_t remote_ns;          /* and more if it is in another package */
+    uint64_t seed;
     int64_t power_tau_ns;       /* 0: no power limit */
     uint64_t rth_mk_per_w;      /* 0: no temperature */
     int64_t thermal_tau_ns;
     int64_t ambient_mc, tjmax_mc;
-    uint64_t *active_uw;        /* per ratio, from min_ratio */
+    uint64_t *pause_uw;         /* a core in PAUSE, per ratio from min_ratio */
+    uint64_t *uncore_uw;        /* awake, by ratio of the fastest active core */
+    unsigned sibling_permille;  /* power of each further thread that executes */
     uint64_t dram_uw;
     unsigned energy_unit_shift;
     uint64_t energy_unit_uj;    /* in place of 1/2^shift J, 0: not */
@@ -188,6 +206,7 @@ struct VsPackage {
     VsCore *cores[VS_THREADS];
     bool changed;               /* requests or busy cores did */
     unsigned level;
+    uint64_t uncore_uw;
     int64_t since;              /* energy and level_ns are accounted up to here */
     uint64_t level_ns[VS_LEVELS];
     VsEnergy uncore;
@@ -206,6 +225,8 @@ struct VsPackage {
  * @rest_state: where it goes when it next halts
  * @called: a store or a deadline ends its rest
  * @break_on_irq: an interrupt ends it whatever EFLAGS.IF is
+ * @paused: cycles in PAUSE that its core's energy does not know of yet
+ * @pause_cycles: all of them
  */
 struct VsThread {
     CPUState *cs;
@@ -220,6 +241,7 @@ struct VsThread {
     uint64_t ns[VS_STATES];
     uint64_t entries[VS_STATES];
     uint64_t exit_ns;
+    uint64_t paused, pause_cycles;
     uint64_t perf_ctl;
     uint64_t misc_enable;
     uint64_t hwp_request, hwp_interrupt;

@@ -11,7 +11,7 @@
  *   T E package uJ         energy so far, each 10 ms at most
  *   T M cpu value          the guest wrote value to MSR 0x400000f0; the state
  *                          of every counter follows:
- *   T C cpu tsc mperf aperf busy_ns state=entries:ns ...
+ *   T C cpu tsc mperf aperf busy_ns pause_cycles state=entries:ns ...
  *   T P package package_uj cores_uj dram_uj
  *
  * If the file's name ends in .gz, it is the same text, compressed.
@@ -27,6 +27,7 @@
 static const char *const reasons[] = {
     [VS_OTHER] = "other", [VS_IRQ] = "irq", [VS_NMI] = "nmi",
     [VS_STORE] = "store", [VS_DEADLINE] = "deadline", [VS_LIMIT] = "limit",
+    [VS_TIMER] = "timer",
 };
 
 /* One file of either kind; only one of both is open. */
@@ -131,9 +132,9 @@ static void mark_thread(const VsThread *t, int64_t now)
     const VsConfig *c = &silicon->config;
 
     say("%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
-            " %" PRIu64, now, t->cs->cpu_index,
+            " %" PRIu64 " %" PRIu64, now, t->cs->cpu_index,
             vs_tsc(&X86_CPU(t->cs)->env, now), vs_mperf(t, now),
-            vs_aperf(t, now), vs_state_ns(t, VS_C0, now));
+            vs_aperf(t, now), vs_state_ns(t, VS_C0, now), t->pause_cycles);
     for (unsigned i = VS_OFF; i < c->nstates; i++) {
         say(" %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
                 t->entries[i], vs_state_ns(t, i, now));
