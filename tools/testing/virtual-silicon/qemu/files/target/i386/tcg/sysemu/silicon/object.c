@@ -107,6 +107,7 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
     qemu_mutex_init(&s->lock);
     s->machine_done.notify = machine_done;
     qemu_add_machine_init_done_notifier(&s->machine_done);
+    object_ref(s);              /* at_exit() comes after the last user's unref */
     s->exit.notify = at_exit;
     qemu_add_exit_notifier(&s->exit);
     vs_ops_publish(s->deterministic, &s->config);
