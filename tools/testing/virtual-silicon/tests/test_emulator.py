@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual_silicon import emulator, faults, machine, paths
+from virtual_silicon import boot, emulator, faults, machine, paths, qmp
 from virtual_silicon.errors import UsageError
 
 #: A line, and what must be said of it.
@@ -59,10 +60,12 @@ def test_fault_line_becomes_a_fault() -> None:
         "kind": "add", "counter": "both", "cycles": -5}
 
 
-def start(qemu: Path, option: dict[str, Any]) -> str:
+def start(qemu: Path, option: dict[str, Any], board: str = "none",
+          words: Sequence[str] = ()) -> str:
     """Last line of an emulator that ends by itself, because of what it was given."""
     done = subprocess.run(
-        [qemu, "-M", "none", "-display", "none", "-object", json.dumps(option)],
+        [qemu, *boot.FIRMWARE_OPTIONS, "-M", board, "-nodefaults", "-display", "none",
+         "-object", json.dumps(option), *words],
         stderr=subprocess.PIPE, text=True, timeout=30)
     assert done.returncode == 1
     return done.stderr.splitlines()[-1]
@@ -111,3 +114,38 @@ def test_emulator_refuses(request: pytest.FixtureRequest, change: Callable[[Any]
     option = json.loads(emulator.option(machine.load("sapphire-rapids"), 1))
     change(option)
     assert reason in start(paths.qemu(request.config.getoption("qemu")), option)
+
+
+#: Further options, and why the model does not go with them.
+BAD_MACHINES = [
+    (["-smp", "1,maxcpus=2"], "CPUs cannot be added later: -smp maxcpus=2 must be 1"),
+    (["-icount", "shift=0,sleep=off"], "-icount needs time=deterministic"),
+    (["-accel", "qtest"], "needs -accel tcg"),
+    (["-only-migratable"], "virtual-silicon cannot be migrated"),
+]
+
+
+@pytest.mark.parametrize("words,reason", BAD_MACHINES, ids=[why for _, why in BAD_MACHINES])
+def test_emulator_refuses_machine(request: pytest.FixtureRequest, words: list[str],
+                                  reason: str) -> None:
+    option = json.loads(emulator.option(machine.load("sapphire-rapids"), 1))
+    qemu = paths.qemu(request.config.getoption("qemu"))
+    assert reason in start(qemu, option, "q35", words)
+
+
+def test_running_object_does_not_change(request: pytest.FixtureRequest,
+                                        tmp_path: Path) -> None:
+    """Nor does it migrate, which would leave its state behind."""
+    m, socket = machine.load("sapphire-rapids"), tmp_path / "qmp"
+    with subprocess.Popen(
+            [paths.qemu(request.config.getoption("qemu")), *boot.cpu_options(m, 1, "free"),
+             "-object", emulator.option(m, 1), "-M", "q35", "-nodefaults", "-display", "none",
+             "-S", "-qmp", f"unix:{socket},server=on"], stderr=subprocess.PIPE):
+        while not socket.exists():
+            time.sleep(0.05)
+        with qmp.Monitor(socket) as monitor:
+            with pytest.raises(UsageError, match="only be set when the object is made"):
+                monitor.execute("qom-set", path=qmp.MODEL, property="trace", value="x")
+            with pytest.raises(UsageError, match="virtual-silicon cannot be migrated"):
+                monitor.execute("migrate", uri="exec:cat >/dev/null")
+            monitor.execute("quit")

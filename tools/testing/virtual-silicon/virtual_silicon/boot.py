@@ -21,7 +21,7 @@ from .job import Answer, Section
 from .machine import Machine
 
 #: Firmware of the packages seabios and qemu-system-data.
-FIRMWARE = ("/usr/share/seabios", "/usr/share/qemu")
+FIRMWARE_OPTIONS = ["-L", "/usr/share/seabios", "-L", "/usr/share/qemu"]
 
 MEMORY_MIB = 768
 POLL_S = 0.1
@@ -135,9 +135,8 @@ def kernel_command_line(c: Config) -> str:
 def cpu_options(m: Machine, cpus: int, mode: str) -> list[str]:
     """The CPUs and their time, and the firmware that starts them."""
     sockets, threads = m.sockets(cpus), m.threads
-    firmware = [word for path in FIRMWARE for word in ("-L", path)]
     return [
-        *firmware, *_accel_options(mode), "-cpu", _cpu_option(m),
+        *FIRMWARE_OPTIONS, *_accel_options(mode), "-cpu", _cpu_option(m),
         "-smp", f"{cpus},sockets={sockets},cores={cpus // sockets // threads},"
         f"threads={threads}"]
 

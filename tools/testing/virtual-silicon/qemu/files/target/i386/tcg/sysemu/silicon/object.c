@@ -4,31 +4,41 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
-#include "qapi/clone-visitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-virtual-silicon.h"
 #include "qemu/error-report.h"
 #include "qemu/lockable.h"
 #include "qemu/module.h"
+#include "hw/boards.h"
+#include "hw/qdev-core.h"
+#include "migration/blocker.h"
 #include "qom/object_interfaces.h"
 #include "sysemu/cpu-timers.h"
 #include "sysemu/reset.h"
 #include "sysemu/sysemu.h"
+#include "sysemu/tcg.h"
 #include "silicon.h"
 
 VirtualSilicon *silicon;
 
-/* -icount is read after the objects are made, so this cannot be checked there. */
-static void check_time(void)
+/* What is known only once options and machine are there. */
+static void check_machine(VirtualSilicon *s, Error **errp)
 {
-    if (silicon->deterministic && !icount_enabled()) {
-        error_report("virtual-silicon: time=deterministic needs "
-                     "-icount shift=0,sleep=off");
-        exit(1);
-    }
-    if (!silicon->deterministic && icount_enabled()) {
-        error_report("virtual-silicon: -icount needs time=deterministic");
-        exit(1);
+    const CpuTopology *smp = &MACHINE(qdev_get_machine())->smp;
+
+    if (!tcg_enabled()) {
+        error_setg(errp, "needs -accel tcg");
+    } else if (s->deterministic && !icount_enabled()) {
+        error_setg(errp, "time=deterministic needs "
+                   "-icount shift=0,sleep=off");
+    } else if (!s->deterministic && icount_enabled()) {
+        error_setg(errp, "-icount needs time=deterministic");
+    } else if (smp->max_cpus > VS_THREADS) {
+        error_setg(errp, "takes up to %d CPUs, not %u", VS_THREADS,
+                   smp->max_cpus);
+    } else if (smp->max_cpus > smp->cpus) {
+        error_setg(errp, "CPUs cannot be added later: -smp maxcpus=%u must be "
+                   "%u", smp->max_cpus, smp->cpus);
     }
 }
 
@@ -43,17 +53,12 @@ static void machine_threads(void)
     }
 }
 
-static void machine_faults(void)
+static void machine_faults(VirtualSilicon *s, Error **errp)
 {
-    VirtualSiliconFaultList *fault = silicon->first_faults;
+    VirtualSiliconFaultList *fault = s->first_faults;
 
-    for (; fault; fault = fault->next) {
-        Error *err = NULL;
-
-        if (!vs_fault_add(fault->value, &err)) {
-            error_reportf_err(err, "virtual-silicon: ");
-            exit(1);
-        }
+    while (fault && vs_fault_add(fault->value, errp)) {
+        fault = fault->next;
     }
 }
 
@@ -74,9 +79,18 @@ static void machine_reset(void *opaque)
 
 static void machine_done(Notifier *n, void *data)
 {
-    check_time();
-    machine_threads();
-    machine_faults();
+    VirtualSilicon *s = container_of(n, VirtualSilicon, machine_done);
+    Error *err = NULL;
+
+    check_machine(s, &err);
+    if (!err) {
+        machine_threads();
+        machine_faults(s, &err);
+    }
+    if (err) {
+        error_reportf_err(err, "virtual-silicon: ");
+        exit(1);
+    }
     vs_limits_start();
     qemu_register_reset(machine_reset, NULL);
 }
@@ -96,11 +110,21 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
                    "a machine has one");
         return;
     }
+    if (phase_check(PHASE_MACHINE_CREATED)) {
+        error_setg(errp, "virtual-silicon comes before the machine, by "
+                   "-object");
+        return;
+    }
     if (!vs_config_init(&s->config, s->machine, errp)) {
         return;
     }
     silicon = s;
     if (!vs_trace_open(errp)) {
+        silicon = NULL;
+        return;
+    }
+    error_setg(&s->migration_blocker, "virtual-silicon cannot be migrated");
+    if (migrate_add_blocker(s->migration_blocker, errp)) {
         silicon = NULL;
         return;
     }
@@ -111,6 +135,16 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
     s->exit.notify = at_exit;
     qemu_add_exit_notifier(&s->exit);
     vs_ops_publish(s->deterministic, &s->config);
+    s->complete = true;
+}
+
+/* The guest runs on what has been set: false. */
+static bool can_be_set(VirtualSilicon *s, Error **errp)
+{
+    if (s->complete) {
+        error_setg(errp, "can only be set when the object is made");
+    }
+    return !s->complete;
 }
 
 /* The guest runs on it: it stays until the end. */
@@ -132,7 +166,9 @@ static void set_machine(Object *obj, Visitor *v, const char *name, void *opaque,
     VirtualSilicon *s = VIRTUAL_SILICON(obj);
     VirtualSiliconMachine *machine;
 
-    if (visit_type_VirtualSiliconMachine(v, name, &machine, errp)) {
+    if (can_be_set(s, errp) &&
+        visit_type_VirtualSiliconMachine(v, name, &machine, errp)) {
+        qapi_free_VirtualSiliconMachine(s->machine);
         s->machine = machine;
     }
 }
@@ -144,7 +180,12 @@ static char *get_trace(Object *obj, Error **errp)
 
 static void set_trace(Object *obj, const char *value, Error **errp)
 {
-    VIRTUAL_SILICON(obj)->trace_file = g_strdup(value);
+    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+
+    if (can_be_set(s, errp)) {
+        g_free(s->trace_file);
+        s->trace_file = g_strdup(value);
+    }
 }
 
 static char *get_report(Object *obj, Error **errp)
@@ -154,7 +195,12 @@ static char *get_report(Object *obj, Error **errp)
 
 static void set_report(Object *obj, const char *value, Error **errp)
 {
-    VIRTUAL_SILICON(obj)->report_file = g_strdup(value);
+    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+
+    if (can_be_set(s, errp)) {
+        g_free(s->report_file);
+        s->report_file = g_strdup(value);
+    }
 }
 
 static void get_faults(Object *obj, Visitor *v, const char *name, void *opaque,
@@ -171,7 +217,9 @@ static void set_faults(Object *obj, Visitor *v, const char *name, void *opaque,
     VirtualSilicon *s = VIRTUAL_SILICON(obj);
     VirtualSiliconFaultList *faults;
 
-    if (visit_type_VirtualSiliconFaultList(v, name, &faults, errp)) {
+    if (can_be_set(s, errp) &&
+        visit_type_VirtualSiliconFaultList(v, name, &faults, errp)) {
+        qapi_free_VirtualSiliconFaultList(s->first_faults);
         s->first_faults = faults;
     }
 }
@@ -201,8 +249,23 @@ static int get_time(Object *obj, Error **errp)
 
 static void set_time(Object *obj, int value, Error **errp)
 {
-    VIRTUAL_SILICON(obj)->deterministic =
-        value == VIRTUAL_SILICON_TIME_DETERMINISTIC;
+    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+
+    if (can_be_set(s, errp)) {
+        s->deterministic = value == VIRTUAL_SILICON_TIME_DETERMINISTIC;
+    }
+}
+
+/* Only of one that could not be completed: the others stay. */
+static void silicon_finalize(Object *obj)
+{
+    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+
+    qapi_free_VirtualSiliconMachine(s->machine);
+    qapi_free_VirtualSiliconFaultList(s->first_faults);
+    error_free(s->migration_blocker);
+    g_free(s->trace_file);
+    g_free(s->report_file);
 }
 
 static void silicon_class_init(ObjectClass *oc, void *data)
@@ -227,6 +290,7 @@ static const TypeInfo silicon_info = {
     .name = TYPE_VIRTUAL_SILICON,
     .parent = TYPE_OBJECT,
     .instance_size = sizeof(VirtualSilicon),
+    .instance_finalize = silicon_finalize,
     .class_init = silicon_class_init,
     .interfaces = (InterfaceInfo[]) {
         { TYPE_USER_CREATABLE },

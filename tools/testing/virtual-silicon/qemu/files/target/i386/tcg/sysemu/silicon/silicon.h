@@ -266,6 +266,7 @@ struct VirtualSilicon {
     char *trace_file;
     char *report_file;
     bool deterministic;
+    Error *migration_blocker;
     Notifier machine_done;
     Notifier exit;
 
@@ -280,6 +281,7 @@ struct VirtualSilicon {
     bool trace;                 /* somebody writes it down */
     int64_t energy_traced;
     bool finished;
+    bool complete;
 };
 
 #define TYPE_VIRTUAL_SILICON "virtual-silicon"
