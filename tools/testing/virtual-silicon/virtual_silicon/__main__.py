@@ -133,7 +133,10 @@ def _machine_commands(sub: Commands) -> None:
     one.set_defaults(run=commands.ssdt_command)
 
     one = sub.add_parser("convert", help="a dump of a real machine to a machine file")
-    one.add_argument("dump", help="file, or - for standard input")
+    one.add_argument("dumps", nargs="+", metavar="dump",
+                     help="files of one machine, or - for standard input")
+    one.add_argument("--part", metavar="NAME",
+                     help="as a part of a family's file instead")
     one.add_argument("-o", "--output")
     one.set_defaults(run=commands.convert_command)
 

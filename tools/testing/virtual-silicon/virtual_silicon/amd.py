@@ -21,9 +21,15 @@ TOPOLOGY = 0x80000026		# CPUID
 #: Core clock is 200 MHz * FID / DID with the divider in eighths.
 PLL_KHZ, DIVIDER = 200_000, 8
 
+#: The first family whose P-states have no divider, and its step.
+ZEN5, FID_KHZ = 0x1A, 5_000
+
 
 def pstate_def(m: Machine, ratio: int) -> int:
-    """FID 7:0, DID 13:8, VID 21:14 (1.55 V less 6.25 mV each), enable 63."""
+    """FID 7:0, DID 13:8, VID 21:14 (1.55 V less 6.25 mV each), enable 63.  From Zen 5
+    on FID 11:0 in steps of 5 MHz, and no DID."""
+    if m.family >= ZEN5:
+        return field(ratio * m.bus_khz // FID_KHZ, 0, 12) | 1 << 63
     fid = ratio * m.bus_khz * DIVIDER // PLL_KHZ
     vid = round((1.55 - m.voltage(ratio)) / 0.00625)
     return field(fid, 0) | field(DIVIDER, 8, 6) | field(vid, 14) | 1 << 63

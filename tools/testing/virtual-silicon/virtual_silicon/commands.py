@@ -16,6 +16,7 @@ from . import (
     convert,
     demo,
     distribution,
+    dump,
     emulator,
     initramfs,
     machine,
@@ -68,14 +69,20 @@ def json_command(args: argparse.Namespace) -> int:
 
 
 def convert_command(args: argparse.Namespace) -> int:
-    """The file is read back, so that what is written is accepted by all commands."""
-    try:
-        text = sys.stdin.read() if args.dump == "-" else \
-            Path(args.dump).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{args.dump}: {error.strerror}") from error
-    made = convert.machine_file(convert.parse(text))
-    machine.parse(made, Path(args.output or "converted.toml"))
+    """A file is read back, so that what is written is accepted by all commands."""
+    texts = []
+    for name in args.dumps:
+        try:
+            texts.append((name, sys.stdin.read() if name == "-" else
+                          Path(name).read_text(encoding="utf-8", errors="replace")))
+        except OSError as error:
+            raise UsageError(f"{name}: {error.strerror}") from error
+    read = dump.read(texts)
+    if args.part:
+        made = convert.part(read, args.part)
+    else:
+        made = convert.machine_file(read)
+        machine.parse(made, Path(args.output or "converted.toml"))
     if args.output:
         Path(args.output).write_text(made, encoding="utf-8")
     else:

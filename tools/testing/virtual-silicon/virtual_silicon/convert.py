@@ -1,267 +1,178 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A machine file from what was read on a real machine.
-
-The input is text in which these lines count, in any order; others are passed over:
-
-    cpu0: MSR_TURBO_RATIO_LIMIT: 0x2727...      turbostat's header
-    CPUID(0): GenuineIntel ...                  the same
-    CPUID(1): family:model:stepping 0x6:8f:8 ... microcode 0x2b000590
-    0x1ad 0x2727...                             registers by number
-    0x00000006 0x00: eax=0x.. ebx=0x.. ...      cpuid -1 -r
-    /sys/.../cpu0/cpuidle/state1/latency:2      grep . on cpuidle's files
-    Model name: ..., Socket(s): 1, Core(s) per socket: 4, Thread(s) per core: 2
-                                                lscpu
+"""A machine file from a dump of a real machine (dump.py).
 
 What cannot be read, powers and entry latencies above all, is assumed, and said so
-in the file.
+in the file.  A dump without idle states gives a machine like one of the same model.
 """
 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
-from . import encode, guestdata
-from .errors import UsageError
+from . import encode, machine, turbo
+from .dump import Dump
 
-#: turbostat's names of the registers that a machine file is made from.
-NAMES = {
-    "MSR_PLATFORM_INFO": 0xCE, "MSR_PKG_CST_CONFIG_CONTROL": 0xE2,
-    "MSR_IA32_TEMPERATURE_TARGET": 0x1A2, "MSR_TURBO_RATIO_LIMIT": 0x1AD,
-    "MSR_TURBO_RATIO_LIMIT1": 0x1AE, "MSR_TURBO_RATIO_LIMIT2": 0x1AF,
-    "MSR_RAPL_POWER_UNIT": 0x606, "MSR_PKG_POWER_INFO": 0x614,
-    "MSR_HWP_CAPABILITIES": 0x771, "MSR_DRAM_POWER_LIMIT": 0x618,
-    "MSR_PP0_POWER_LIMIT": 0x638, "MSR_SECONDARY_TURBO_RATIO_LIMIT": 0x650,
-}
+#: Models with registers for graphics and package C8 to C10.
+CLIENT_MODELS = {0x4E, 0x5C, 0x5E, 0x7A, 0x8E, 0x97, 0x9A, 0x9E, 0xA5, 0xA6}
 
-#: Models (family 6) by the layout of the turbo table, where it is not a byte per
-#: core; as the kernel's aperfmperf.c and turbostat tell them apart.
-GROUP_MODELS = {85, 92, 95, 106, 108, 122, 134, 143, 173, 174, 207}
-DELTA_MODELS = {87, 133}
-ATOM_MODELS = {55, 74, 76, 77, 90, 93}
-#: Those with registers for graphics and package C8 to C10.
-CLIENT_MODELS = {78, 92, 94, 122, 142, 151, 154, 158, 165, 166}
+#: Families of AMD's whose P-states are read as here: Zen.
+AMD_FAMILIES = (0x17, 0x19, 0x1A)
 
 #: Residency register by the digit of the state's name.
 RESIDENCY = {"3": 0x3FC, "6": 0x3FD, "7": 0x3FE, "8": 0x3FE, "9": 0x3FE}
 
-
-@dataclass
-class Dump:
-    """What the lines said."""
-
-    msrs: dict[int, int] = field(default_factory=dict)
-    cpuid: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)		# of lscpu
-    idle: list[tuple[str, str, int, int]] = field(default_factory=list)
-    vendor: str = ""
-    signature: tuple[int, int, int] | None = None
-    microcode: int = 1
-
-    def msr(self, number: int) -> int:
-        if number not in self.msrs:
-            raise UsageError(f"the dump lacks register {number:#x}")
-        return self.msrs[number]
-
-    def leaf(self, leaf: int, register: int, sub: int = 0) -> int:
-        """0 if nobody has read it."""
-        return self.cpuid.get((leaf, sub), (0, 0, 0, 0))[register]
-
-    def count(self, what: str) -> int:
-        if not self.words.get(what, "").isdigit():
-            raise UsageError(f"the dump lacks lscpu's line {what!r}")
-        return int(self.words[what])
-
-
-_NAMED = re.compile(r"cpu\d+: (MSR_\w+): (0x[0-9a-fA-F]+)")
-_NUMBERED = re.compile(r"(0x[0-9a-fA-F]{1,8}) (0x[0-9a-fA-F]{1,16})$")
-_CPUID = re.compile(r"\s*(0x[0-9a-fA-F]{8}) (0x[0-9a-fA-F]{2}): eax=(\w+) ebx=(\w+) "
-                    r"ecx=(\w+) edx=(\w+)")
-_VENDOR = re.compile(r"CPUID\(0\): (\w+)")
-_SIGNATURE = re.compile(r"CPUID\(1\): family:model:stepping \S+ \((\d+):(\d+):(\d+)\)"
-                        r"(?: microcode (0x[0-9a-fA-F]+))?")
-_LSCPU = re.compile(r"(Model name|Socket\(s\)|Core\(s\) per socket|"
-                    r"Thread\(s\) per core):\s+(\S.*)")
-
-
-def _line(dump: Dump, line: str) -> None:
-    if match := _NAMED.match(line):
-        if match[1] in NAMES:
-            dump.msrs.setdefault(NAMES[match[1]], int(match[2], 16))
-    elif match := _CPUID.match(line):
-        leaf, sub, *registers = (int(word, 16) for word in match.groups())
-        dump.cpuid.setdefault((leaf, sub), tuple(registers))
-    elif match := _NUMBERED.match(line):
-        dump.msrs.setdefault(int(match[1], 16), int(match[2], 16))
-    elif match := _VENDOR.match(line):
-        dump.vendor = match[1]
-    elif match := _SIGNATURE.match(line):
-        dump.signature = (int(match[1]), int(match[2]), int(match[3]))
-        dump.microcode = int(match[4] or "1", 16)
-    elif match := _LSCPU.match(line):
-        dump.words.setdefault(match[1], match[2].strip())
-
-
-def _finish(dump: Dump) -> None:
-    """Vendor and signature from CPUID where turbostat has not named them."""
-    if (0, 0) in dump.cpuid and not dump.vendor:
-        _, ebx, ecx, edx = dump.cpuid[0, 0]
-        dump.vendor = struct.pack("<III", ebx, edx, ecx).decode("ascii", "replace")
-    if (1, 0) in dump.cpuid and not dump.signature:
-        eax = dump.leaf(1, 0)
-        family, model = eax >> 8 & 0xF, eax >> 4 & 0xF
-        if family in (6, 15):
-            model |= eax >> 12 & 0xF0
-        dump.signature = (family + (eax >> 20 & 0xFF if family == 15 else 0), model,
-                          eax & 0xF)
-    if not dump.vendor or not dump.signature:
-        raise UsageError("the dump lacks vendor and model: turbostat's CPUID lines, or "
-                         "cpuid -1 -r")
-
-
-def parse(text: str) -> Dump:
-    """UsageError if it does not even say what processor it is."""
-    dump = Dump()
-    for line in text.splitlines():
-        _line(dump, line)
-    files = guestdata.pairs(text)
-    first = re.compile(r"(.*/cpu0/cpuidle/state\d+)/desc$")
-    for path in sorted(files):
-        if match := first.match(path):
-            state = match[1]
-            try:
-                dump.idle.append((files[f"{state}/name"], files[path],
-                                  int(files[f"{state}/latency"]),
-                                  int(files[f"{state}/residency"])))
-            except (KeyError, ValueError) as error:
-                raise UsageError(f"{state}: needs name, desc, latency and "
-                                 "residency") from error
-    _finish(dump)
-    return dump
-
-
-# --- the file -----------------------------------------------------------------
-
 Table = list[tuple[str, Any, str]]	# key, value, where it is from
 
 
-def _values(table: Table) -> dict[str, Any]:
-    return {key: value for key, value, _ in table}
+def _layout(d: Dump) -> str:
+    """Of the turbo table; UsageError if the part is not known."""
+    family, model, _ = d.signature
+    if d.vendor == "AuthenticAMD" and family in AMD_FAMILIES:
+        return "none"
+    layout = turbo.layout(model) if d.vendor == "GenuineIntel" and family == 6 else None
+    if layout is None:
+        raise d.fail((1, 0) if (1, 0) in d.places else "model",
+                     f"{d.vendor} family {family:#x} model {model:#x} is unknown; known "
+                     "are Intel's Core, Xeon and Atom since Nehalem and AMD's Zen")
+    return layout
 
 
 def _machine(d: Dump) -> Table:
-    assert d.signature
     family, model, stepping = d.signature
-    threads = d.words.get("Thread(s) per core", "1")
-    out: Table = [
-        ("title", d.words.get("Model name", f"{d.vendor} {family}/{model}"), "lscpu"),
-        ("vendor", d.vendor, "CPUID 0"), ("family", family, "CPUID 1"),
-        ("model", model, "CPUID 1"), ("stepping", stepping, "CPUID 1"),
-        ("microcode", d.microcode, "turbostat" if d.microcode > 1 else "assumed"),
-        ("packages", d.count("Socket(s)"), "lscpu"),
-        ("cores", d.count("Core(s) per socket"), "lscpu")]
-    return out + ([("threads", int(threads), "lscpu")] if threads != "1" else [])
-
-
-def layout(d: Dump) -> str:
-    assert d.signature
-    if d.vendor == "AuthenticAMD":
-        return "none"
-    return ("groups" if d.signature[1] in GROUP_MODELS else
-            "deltas" if d.signature[1] in DELTA_MODELS else
-            "atom" if d.signature[1] in ATOM_MODELS else "bytes")
+    packages, cores, small, threads = d.topology()
+    loaded = d.msrs.get(0x8B, 0)	# Intel: 63:32, AMD: 31:0
+    microcode = d.number("microcode") or loaded >> 32 or loaded
+    out: Table = [("title", d.name or f"{d.vendor} {family}/{model}", "CPUID 0x80000002 and on"),
+                  ("vendor", d.vendor, "CPUID 0"), ("family", family, "CPUID 1"),
+                  ("model", model, "CPUID 1"), ("stepping", stepping, "CPUID 1"),
+                  ("microcode", _Hex(microcode or 1), "the dump" if microcode else "assumed"),
+                  ("packages", packages, "the CPUs"), ("cores", cores, "the CPUs")]
+    if threads > 1 and not small:
+        out.append(("threads", threads, "the CPUs"))
+    return out
 
 
 #: kHz by MSR_FSB_FREQ of Silvermont; such that the TSC has whole MHz.
 _ATOM_KHZ = {0: 83_375, 1: 100_000, 2: 133_375, 3: 116_625, 4: 80_000}
 
+#: Of AMD's ratios.
+STEP_MHZ = 25
+
 
 def _amd_states(d: Dump) -> list[int]:
-    """P-states in steps of 25 MHz: PPR, MSRC001_0064 and on."""
+    """P-states in steps of 25 MHz: PPR, MSRC001_0064 and on.  Nominal and lowest
+    nonlinear performance where only CPPC is known."""
     out = []
     for msr in range(0xC0010064, 0xC001006C):
         value = d.msrs.get(msr, 0)
-        if value >> 63:
-            out.append(8 * (value & 0xFF) // (value >> 8 & 0x3F))
+        if value >> 63 and d.signature[0] < 0x1A:
+            out.append(8 * (value & 0xFF) // max(1, value >> 8 & 0x3F))
+        elif value >> 63:
+            out.append((value & 0xFFF) * 5 // STEP_MHZ)
     if not out:
-        raise UsageError("the dump lacks the P-states, registers 0xc0010064 and on")
+        _, nominal, nonlinear, _ = _cppc(d)
+        mhz = d.files.get(_CPPC + "nominal_freq", "0")
+        if not (mhz.isdigit() and int(mhz) and nominal):
+            raise d.fail("", "the dump ends and lacks the P-states: registers 0xc0010064 "
+                         "and on, or acpi_cppc's files")
+        base = int(mhz) // STEP_MHZ
+        out = [base, base * nonlinear // nominal]
+    if out != sorted(set(out), reverse=True):
+        raise d.fail(0xC0010064, f"P-states do not fall: {[STEP_MHZ * n for n in out]} MHz")
     return out
+
+
+_CPPC = "/sys/devices/system/cpu/cpu0/acpi_cppc/"
 
 
 def _cppc(d: Dump) -> tuple[int, ...]:
-    """Highest, nominal, nonlinear, lowest; all 0 without the register."""
-    value = d.msrs.get(0xC00102B0, 0)
-    return tuple(value >> shift & 0xFF for shift in (24, 16, 8, 0))
+    """Highest, nominal, nonlinear, lowest; all 0 where none is known."""
+    if value := d.msrs.get(0xC00102B0, 0):
+        return tuple(value >> shift & 0xFF for shift in (24, 16, 8, 0))
+    return tuple(int(d.files.get(f"{_CPPC}{name}_perf", "0")) for name in
+                 ("highest", "nominal", "lowest_nonlinear", "lowest"))
 
 
 def _frequency(d: Dump) -> Table:
-    if layout(d) == "none":
+    layout = _layout(d)
+    if layout == "none":
         states, (_, nominal, _, lowest) = _amd_states(d), _cppc(d)
-        low = round(states[0] * lowest / nominal) if nominal else states[-1]
-        return [("bus_khz", 25_000, "PPR: steps of the clock"),
-                ("base_ratio", states[0], "MSRC001_0064"),
-                ("min_ratio", low, "CPPC" if nominal else "the last P-state"),
-                ("pstate_ratios", states, "MSRC001_0064 and on")]
-    if layout(d) == "atom":
-        ratios = d.msr(encode.ATOM_RATIOS)
-        return [("bus_khz", _ATOM_KHZ[d.msr(0xCD) & 7], "MSR 0xcd"),
-                ("base_ratio", ratios >> 16 & 0x3F, "MSR 0x66a"),
-                ("min_ratio", ratios & 0x3F, "MSR 0x66a")]
-    info = d.msr(encode.PLATFORM_INFO)
-    return [("base_ratio", info >> 8 & 0xFF, "MSR 0xce"),
-            ("min_ratio", info >> 40 & 0xFF, "MSR 0xce")]
+        base, low = states[0], (round(states[0] * lowest / nominal) if nominal
+                                else states[-1])
+        out: Table = [("bus_khz", STEP_MHZ * 1000, "PPR: steps of the clock"),
+                      ("pstate_ratios", states, "MSRC001_0064 and on, or CPPC")]
+        register, source = 0xC0010064, "CPPC, or the last P-state"
+    elif layout == "atom":
+        register, source = encode.ATOM_RATIOS, "MSR 0x66a"
+        base, low = d.msr(register) >> 16 & 0x3F, d.msr(register) >> 8 & 0x3F
+        out = [("bus_khz", _ATOM_KHZ[d.msr(0xCD) & 7], "MSR 0xcd")]
+    else:
+        register, source = encode.PLATFORM_INFO, "MSR 0xce"
+        base, low = d.msr(register) >> 8 & 0xFF, d.msr(register) >> 40 & 0xFF
+        out = []
+    if not 0 < low <= base:
+        raise d.fail(register, f"the lowest ratio, {low}, is not within 1 and the base "
+                     f"ratio, {base}")
+    return [*out, ("base_ratio", base, source), ("min_ratio", low, source)]
 
 
-def _steps(pairs: Iterable[tuple[int, int]], cores: int,
-           base: int) -> list[tuple[int, int]]:
-    """Up to the part's cores, equal neighbours as one; no step below base."""
-    out: list[tuple[int, int]] = []
-    for count, ratio in pairs:
-        out.append((min(count, cores), max(ratio, base)))
-        if count >= cores:
-            break
-    if out[-1][0] < cores:
-        out.append((cores, out[-1][1]))
-    return out
+def _base(d: Dump) -> int:
+    return next(value for key, value, _ in _frequency(d) if key == "base_ratio")
 
 
 def _turbo(d: Dump) -> Table:
-    kind, cores = layout(d), d.count("Core(s) per socket")
-    base = _values(_frequency(d))["base_ratio"]
-    if kind == "none":
+    layout, base = _layout(d), _base(d)
+    cores = d.topology()[1]
+    if layout == "none":
         highest, nominal, *_ = _cppc(d)
         top = round(base * highest / nominal) if nominal else base
-        pairs, source = [(cores, top)], "CPPC; the same with all cores assumed"
-    else:
-        needs = encode.ATOM_TURBO_RATIOS if kind == "atom" else encode.TURBO_RATIO_LIMIT
-        d.msr(needs)
-        if kind == "groups":
-            d.msr(encode.TURBO_RATIO_LIMIT1)
-        decoded = encode.decode_turbo(kind, d.msrs)
-        pairs, source = _steps(decoded, cores, base), f"MSR {needs:#x}"
-    return [("layout", kind, "model" if kind != "none" else "vendor"),
-            ("cores", [count for count, _ in pairs], source),
-            ("ratios", [ratio for _, ratio in pairs], source)]
+        source = "CPPC; the same with all cores assumed" if nominal else "assumed: no boost"
+        return [("layout", layout, "vendor"), ("cores", [cores], source),
+                ("ratios", [top], source)]
+    numbers = turbo.registers(layout)
+    if layout == "bytes" and d.signature[1] not in turbo.LONG:
+        numbers = numbers[:1]
+    values = {number: d.msr(number) for number in numbers
+              if number in d.msrs or number != turbo.TURBO_RATIO_LIMIT2}
+    try:
+        turbo.steps(turbo.decode(layout, values), cores, base)
+    except ValueError as error:
+        raise d.fail(next(iter(values)), str(error)) from error
+    return [("layout", layout, "model"),
+            ("registers", [_Hex(value) for value in values.values()],
+             "MSR " + ", ".join(f"{number:#x}" for number in values))]
+
+
+def _class(d: Dump) -> Table:
+    """E-cores: as many as AIDA64 or sysfs tell, and their highest ratio."""
+    small = d.topology()[2]
+    if not small:
+        return []
+    limits = d.msr(0x650)
+    return [("name", "E", "CPUID 1AH"), ("cores", small, "the CPUs"),
+            ("max_ratio", limits & 0xFF, "MSR 0x650"),
+            ("core_type", _Hex(0x20), "CPUID 1AH"),
+            ("power_permille", 400, "assumed: an E-core at the clock of a P-core")]
 
 
 def _features(d: Dump) -> Table:
-    assert d.signature
+    intel, (_, model, _) = d.vendor == "GenuineIntel", d.signature
     out: Table = []
-    if 0x1A2 in d.msrs:
-        out.append(("tj_max", d.msr(0x1A2) >> 16 & 0xFF, "MSR 0x1a2"))
-    if 0xE2 in d.msrs:
+    if d.topology()[2]:
+        out.append(("core_type", 0x40, "CPUID 1AH"))
+    if intel and d.msrs.get(0x1A2, 0) >> 16 & 0x7F:
+        out.append(("tj_max", d.msr(0x1A2) >> 16 & 0x7F, "MSR 0x1a2"))
+    if intel and 0xE2 in d.msrs:
         out.append(("pkg_cstate_limit", d.msr(0xE2) & 0xF, "MSR 0xe2"))
-    if d.leaf(7, 2) >> 5 & 1:
+    if intel and d.leaf(7, 2) >> 5 & 1:
         out.append(("waitpkg", True, "CPUID 7"))
-    if d.leaf(0x80000008, 1) >> 27 & 1 or 0xC00102B0 in d.msrs:
+    if not intel and (d.leaf(0x80000008, 1) >> 27 & 1 or _cppc(d)[0]):
         out += [("cppc_msrs", True, "CPUID 0x80000008"),
-                ("cppc_highest", _cppc(d)[0], "MSRC001_02B0")]
-    if d.vendor == "GenuineIntel" and d.signature[1] in CLIENT_MODELS:
+                ("cppc_highest", _cppc(d)[0] or 255, "CPPC")]
+    if intel and model in CLIENT_MODELS:
         out.append(("client_msrs", True, "model"))
-    if d.signature[1] in DELTA_MODELS and d.vendor == "GenuineIntel":
+    if intel and model in turbo.LAYOUTS["deltas"]:
         out.append(("counter_unit", 1024, "model"))
     return out
 
@@ -271,9 +182,25 @@ def _hint(desc: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
+def _states(d: Dump) -> list[tuple[str, str, int, int]]:
+    """Name, description, exit latency and target residency of each on CPU 0."""
+    out = []
+    place = "/sys/devices/system/cpu/cpu0/cpuidle/state"
+    for path in sorted(path for path in d.files if path.startswith(place)
+                       and path.endswith("/desc")):
+        state = path.removesuffix("desc")
+        try:
+            out.append((d.files[state + "name"], d.files[path],
+                        int(d.files[state + "latency"]), int(d.files[state + "residency"])))
+        except (KeyError, ValueError) as error:
+            raise d.fail(path, f"{state} needs name, desc, latency and "
+                         "residency") from error
+    return out
+
+
 def _hints(d: Dump, hint: int) -> list[int]:
     """With the sub-states above it that CPUID 5 counts and no other state has."""
-    taken = {_hint(desc) for _, desc, _, _ in d.idle}
+    taken = {_hint(desc) for _, desc, _, _ in _states(d)}
     count = d.leaf(5, 3) >> 4 * ((hint >> 4) + 1) & 0xF
     out = [hint]
     while (out[-1] & 0xF) + 1 < count and out[-1] + 1 not in taken:
@@ -283,33 +210,27 @@ def _hints(d: Dump, hint: int) -> list[int]:
 
 def _idle(d: Dump) -> list[Table]:
     out: list[Table] = []
-    for name, desc, latency, residency in d.idle:
+    for name, desc, latency, residency in _states(d):
         hint = _hint(desc)
         port = re.search(r"IOPORT (0x[0-9a-fA-F]+)", desc)
         if hint is None and not port:
             continue	# POLL, HLT
-        shallow = name in ("C1", "C1E", "C1_ACPI")
-        state: Table = [("name", re.sub(r"\W|_ACPI", "", name), "cpuidle"),
-                        ("hints", _hints(d, hint), "cpuidle, CPUID 5")
-                        if hint is not None else
-                        ("port", int(port[1], 16), "cpuidle"),	# type: ignore[index]
-                        ("exit_us", latency, "cpuidle"),
-                        ("entry_us", latency / 4, "assumed"),
-                        ("residency_us", residency, "cpuidle")]
-        if register := RESIDENCY.get(name[1:2]):
-            if d.vendor == "GenuineIntel":
-                state.append(("residency_msr", register, "by name"))
-        if shallow:
-            state.append(("active", True, "by name"))
-        if shallow:
-            state += [("voltage", "lowest" if name == "C1E" else "core", "by name"),
+        state: Table = [("name", re.sub(r"\W|_ACPI", "", name), "cpuidle")]
+        if port:
+            state.append(("port", int(port[1], 16), "cpuidle"))
+        if hint is not None:
+            state.append(("hints", _hints(d, hint), "cpuidle, CPUID 5"))
+        state += [("exit_us", latency, "cpuidle"), ("entry_us", latency / 4, "assumed"),
+                  ("residency_us", residency, "cpuidle")]
+        if (register := RESIDENCY.get(name[1:2])) and d.vendor == "GenuineIntel":
+            state.append(("residency_msr", register, "by name"))
+        if name in ("C1", "C1E", "C1_ACPI"):
+            state += [("active", True, "by name"),
+                      ("voltage", "lowest" if name == "C1E" else "core", "by name"),
                       ("dynamic_permille", 50, "assumed")]
         else:
             state.append(("power_mw", max(10.0, 1000 / 3**len(out)), "assumed"))
         out.append(state)
-    if not out:
-        raise UsageError("the dump has no idle states (cpuidle's name, desc, latency, "
-                         "residency)")
     return out
 
 
@@ -317,37 +238,54 @@ def _tdp(d: Dump) -> tuple[float, str]:
     if 0x606 in d.msrs and d.msrs.get(0x614, 0) & 0x7FFF:
         unit = d.msr(0x606) & 0xF
         return (d.msr(0x614) & 0x7FFF) / 2**unit, "MSR 0x614"
-    return 15.0 * d.count("Core(s) per socket"), "assumed"
+    if watts := d.number("CPU TDP", "CPU Thermal Design Power"):
+        return float(watts), "AIDA64"
+    return 5.0 * d.topology()[1], "assumed"
 
 
-def _power(d: Dump) -> Table:
+def _power(d: Dump, part: bool = False) -> Table:
     """Voltages, uncore and leakage as of the other machine files, roughly."""
-    tdp, source = _tdp(d)
-    cores, freq = d.count("Core(s) per socket"), _values(_frequency(d))
-    top = _values(_turbo(d))["ratios"][0]
-    v_min, v_max, uncore = 0.7, 1.1, tdp * 0.25
-    span = top - freq["min_ratio"]
-    volts = v_min + (v_max - v_min) * ((freq["base_ratio"] - freq["min_ratio"]) / span
-                                       if span else 1)
-    leakage = 0.05 * (tdp - uncore) / cores
-    hertz = freq["base_ratio"] * freq.get("bus_khz", 100_000) * 1e3
-    left = (tdp - uncore) / cores - leakage * (volts / v_max)**3
+    (tdp, source), cores = _tdp(d), d.topology()[1]
+    out: Table = [("tdp_w", round(tdp, 3), source),
+                  ("uncore_w", round(tdp * 0.25, 3), "assumed: a quarter of the TDP"),
+                  ("leakage_w", round(tdp * 0.12 / cores, 4), "assumed: 12 % of the TDP")]
+    if part:
+        return out
     domains = ["package"]
-    if 0x638 in d.msrs or d.vendor == "AuthenticAMD" or layout(d) == "atom":
+    if 0x638 in d.msrs or d.vendor == "AuthenticAMD" or _layout(d) == "atom":
         domains.append("cores")
     if 0x618 in d.msrs:
         domains.append("dram")
     unit = d.msrs.get(0x606, d.msrs.get(0xC0010299, 14 << 8)) >> 8 & 0x1F
-    out: Table = [("tdp_w", round(tdp, 3), source),
-                  ("uncore_w", round(uncore, 3), "assumed"),
-                  ("dram_w", 3.0, "assumed"), ("v_min", v_min, "assumed"),
-                  ("v_max", v_max, "assumed"),
-                  ("leakage_w", round(leakage, 3), "assumed"),
-                  ("capacitance_nf", round(left / (volts**2 * hertz) * 1e9, 4),
-                   "such that all cores at base draw the TDP"),
-                  ("rapl", domains, "by registers")]
-    return out + [("energy_unit_uj", 2**unit, "MSR 0x606") if layout(d) == "atom" else
+    out += [("dram_w", 3.0, "assumed"), ("v_min", 0.7, "assumed"),
+            ("v_max", 1.1, "assumed"), ("rapl", domains, "by registers")]
+    return out + [("energy_unit_uj", 2**unit, "MSR 0x606") if _layout(d) == "atom" else
                   ("energy_unit_shift", unit, "MSR 0x606 or MSRC001_0299")]
+
+
+def _hwp(d: Dump) -> Table:
+    if not d.leaf(6, 0) >> 7 & 1 or 0x771 not in d.msrs or d.topology()[2]:
+        return []
+    return [("present", True, "CPUID 6"),
+            ("efficient_ratio", max(min(_base(d), d.msr(0x771) >> 16 & 0xFF), 1),
+             "MSR 0x771")]
+
+
+def _like(d: Dump) -> str:
+    """A machine of the same model."""
+    for name in machine.names():
+        m = machine.load(name)
+        if (m.vendor, m.family, m.model) == (d.vendor, *d.signature[:2]):
+            return name
+    raise d.fail("", "the dump ends and has no idle states (cpuidle's name, desc, latency, "
+                 "residency), and no machine here is of its model to take them from")
+
+
+class _Hex(int):
+    """Shown as such."""
+
+    def __repr__(self) -> str:
+        return hex(self)
 
 
 def _toml(value: object) -> str:
@@ -367,20 +305,45 @@ def _show(header: str, table: Table) -> str:
 
 
 def machine_file(d: Dump) -> str:
-    """The text of a machine file; UsageError names what the dump lacks."""
+    """The text of a machine file; UsageError names what the dump lacks, and where."""
     parts = [("[machine]", _machine(d)), ("[frequency]", _frequency(d)),
-             ("[turbo]", _turbo(d)), ("[features]", _features(d))]
-    parts += [("[[idle]]", state) for state in _idle(d)]
-    if d.leaf(6, 0) >> 7 & 1 and 0x771 in d.msrs:
-        base = _values(_frequency(d))["base_ratio"]
-        parts.append(("[hwp]", [
-            ("present", True, "CPUID 6"),
-            ("efficient_ratio", min(base, d.msr(0x771) >> 16 & 0xFF), "MSR 0x771")]))
-    if d.leaf(7, 2) >> 5 & 1:
-        parts.append(("[umwait]", [(key, value, "assumed") for key, value in (
-            ("c01_entry_cycles", 30), ("c02_entry_cycles", 60), ("c01_exit_cycles", 60),
-            ("c02_exit_cycles", 180), ("c01_permille", 450), ("c02_permille", 330))]))
-    parts.append(("[power]", _power(d)))
+             ("[turbo]", _turbo(d)), ("[features]", _features(d)),
+             ("[transition]", [(key, value, "assumed") for key, value in (
+                 ("period_us", 500), ("up_us", 20), ("down_us", 20))]),
+             ("[[class]]", _class(d)), ("[hwp]", _hwp(d))]
+    idle = _idle(d)
+    if not idle:
+        name = _like(d)
+        parts[0][1].insert(0, ("like", name, "the same model: idle states, voltages"))
+        parts.append(("[power]", _power(d, part=True)))
+    else:
+        parts += [("[[idle]]", state) for state in idle]
+        if d.leaf(7, 2) >> 5 & 1:
+            parts.append(("[umwait]", [(key, value, "assumed") for key, value in (
+                ("c01_entry_cycles", 30), ("c02_entry_cycles", 60),
+                ("c01_exit_cycles", 60), ("c02_exit_cycles", 180), ("c01_permille", 450),
+                ("c02_permille", 330))]))
+        parts.append(("[power]", _power(d)))
     return ("# SPDX-License-Identifier: GPL-2.0\n"
             "# Made from a dump of a real machine; each line says where it is from.\n\n"
             + "\n".join(_show(header, table) for header, table in parts if table))
+
+
+#: What a family says for all its parts.
+FAMILY = {("machine", "vendor"), ("machine", "family"), ("turbo", "layout"),
+          ("features", "client_msrs"), ("features", "counter_unit"),
+          ("features", "pkg_cstate_limit"), ("features", "waitpkg"),
+          ("features", "core_type")}
+
+
+def part(d: Dump, name: str) -> str:
+    """The same as a part of a family's file: what differs from part to part."""
+    tables = {"machine": _machine(d), "frequency": _frequency(d), "turbo": _turbo(d),
+              "features": _features(d), "hwp": _hwp(d), "power": _power(d, part=True)}
+    lines = [f"[part.{name}]"]
+    lines += [f"{table}.{key} = {_toml(value)}" for table, keys in tables.items()
+              for key, value, _ in keys if (table, key) not in FAMILY]
+    if small := _class(d):
+        lines += [f"[[part.{name}.class]]",
+                  *(f"{key} = {_toml(value)}" for key, value, _ in small)]
+    return "\n".join(lines) + "\n"

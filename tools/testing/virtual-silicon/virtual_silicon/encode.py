@@ -106,9 +106,11 @@ TURBO_ENCODERS = {"bytes": turbo_bytes, "groups": turbo_groups,
 
 
 def turbo_registers(turbo: Turbo) -> dict[int, int]:
-    """As read on the part where that is known."""
-    out = TURBO_ENCODERS[turbo.layout](turbo)
-    return out | dict(zip(turbo_msrs(turbo.layout), turbo.registers))
+    """As read on the part where that is known; those not read are 0."""
+    if not turbo.registers:
+        return TURBO_ENCODERS[turbo.layout](turbo)
+    numbers = turbo_msrs(turbo.layout)
+    return dict.fromkeys(numbers, 0) | dict(zip(numbers, turbo.registers))
 
 
 def rapl_unit(m: Machine) -> int:

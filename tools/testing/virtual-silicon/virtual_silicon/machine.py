@@ -90,7 +90,10 @@ class Machine(Identity, Frequency):
 
     def cppc(self, ratio: int) -> int:
         """CPPC performance (AMD): one scale for all kinds of cores."""
-        return self.features.cppc_highest * ratio // (self.part or self).max_ratio
+        whole, f = self.part or self, self.features
+        if f.cppc_nominal and ratio < whole.max_ratio:
+            return f.cppc_nominal * ratio // whole.base_ratio
+        return f.cppc_highest * ratio // whole.max_ratio
 
     def mhz(self, ratio: int) -> float:
         return ratio * self.bus_khz / 1000
@@ -267,7 +270,7 @@ def _at_tdp(checker: Checker, m: Machine) -> Machine:
     if none >= m.power.tdp_w:
         raise checker.fail(f"tdp_w {m.power.tdp_w:g} is not above {none:.1f} W, uncore "
                            "and leakage of all cores at base", "power", "tdp_w")
-    return with_nf((m.power.tdp_w - none) / (one - none))
+    return with_nf(round((m.power.tdp_w - none) / (one - none), 5))
 
 
 def _tables(text: str, path: Path) -> dict[str, Any]:
@@ -303,8 +306,13 @@ def _in_front(back: dict[str, Any], front: dict[str, Any]) -> dict[str, Any]:
     """Key by key; arrays of tables are replaced as a whole."""
     out = dict(back)
     for name, table in front.items():
-        both = isinstance(table, dict) and isinstance(back.get(name), dict)
-        out[name] = back[name] | table if both else table
+        if isinstance(table, dict) and isinstance(back.get(name), dict):
+            # a turbo table is given in one of two ways
+            other = ("cores", "ratios") if "registers" in table else (
+                ("registers",) if "ratios" in table else ())
+            table = {key: value for key, value in back[name].items()
+                     if name != "turbo" or key not in other} | table
+        out[name] = table
     return out
 
 
@@ -353,7 +361,8 @@ def _check_turbo(checker: Checker, t: Tables) -> None:
     if cores[-1] != count:
         raise checker.fail(f"the last step is for {cores[-1]} cores, the machine "
                            f"has {count}", "turbo", "cores")
-    _check_layout(checker, t.turbo)
+    if not t.turbo.registers:
+        _check_layout(checker, t.turbo)
     _check_vendor(checker, t)
     if freq.base_ratio * freq.bus_khz % 1000:
         # CPUID 15H: the kernel multiplies in 32 bits

@@ -60,7 +60,7 @@ class Identity(Table):
     stepping: int = Field(default=0, ge=0, le=15)
     microcode: int = Field(default=1, ge=1, le=2**32 - 1)
     packages: int = Field(default=1, ge=1, le=8)
-    cores: int = Field(ge=1, le=256)
+    cores: int = Field(ge=1, le=512)
     threads: int = Field(default=1, ge=1, le=4)		# of each core
 
 
@@ -140,6 +140,7 @@ class Features(Table):
     counter_unit: int = Field(default=1, ge=1, le=1024)	# cycles of APERF and MPERF
     cppc_msrs: bool = False			# AMD: requests by MSRC001_02Bx
     cppc_highest: Ratio = 255			# AMD: performance at the top
+    cppc_nominal: OwnRatio = 0			# at base; 0: by the ratio
     zero_msrs: Annotated[tuple[int, ...], Field(ge=0, le=0xFFFFFFFF)] = ()
     cst_hints: Hints = ()			# _CST: MWAIT hints, C1 first
 

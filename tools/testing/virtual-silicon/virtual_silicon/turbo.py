@@ -34,11 +34,16 @@ def layout(model: int) -> str | None:
     return next((name for name, models in LAYOUTS.items() if model in models), None)
 
 
+#: Models of layout "bytes" that go on in the next registers.
+LONG = {0x3E, 0x3F, 0x4F}
+
+
 def registers(layout: str) -> tuple[int, ...]:
     """Which hold the table, in this order."""
     if layout == "atom":
         return (ATOM_TURBO_RATIOS,)
-    return (TURBO_RATIO_LIMIT, TURBO_RATIO_LIMIT1, TURBO_RATIO_LIMIT2)
+    count = {"bytes": 3, "groups": 2, "deltas": 1}.get(layout, 0)
+    return (TURBO_RATIO_LIMIT, TURBO_RATIO_LIMIT1, TURBO_RATIO_LIMIT2)[:count]
 
 
 def _bytes(value: int) -> list[int]:
