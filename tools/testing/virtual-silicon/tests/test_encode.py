@@ -223,7 +223,8 @@ def test_emulator_gets_one_power_per_ratio(name: str) -> None:
 def test_emulator_units() -> None:
     given = emulator.machine(load("sapphire-rapids"))
     c1, _, c6 = given["idle"]
-    assert c6["rest"]["exit"][-1] == {"ppm": 999_900, "ns": 290_000}
+    assert c6["rest"]["exit"][-1] == {
+        "ppm": 999_900, "ns": 290_000, "timer-ns": 191_400}
     assert c6["residency-msr"] == 0x3FD
     assert c1["active"] is True
     assert given["power"]["uncore-uw"][-1] == 95_000_000

@@ -103,13 +103,14 @@ BAD_TABLES = [
     ("[limits]\npower_tau_s = -1\n", "allowed is 0 to 1000"),
     ("[transition]\nscope = \"die\"\n", "allowed: package, core"),
     ("[time]\nuser_cycles_per_1000_insns = 8001\n", "at most 127 times"),
-    ("[[package]]\nname = \"PC6\"\ncore_state = \"C7\"\nuncore_w = 1\n"
+    ("[[package]]\nname = \"PC6\"\ncore_state = \"C7\"\nuncore_permille = 100\n"
      "residency_msr = 0x3f9\n", "no idle state 'C7'; there are: C1, C6"),
-    ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_w = 11\n"
-     "residency_msr = 0x3f9\n", "11.0 W is more than 10.0 W"),
-    ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_w = 1\n"
+    ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_permille = 900\n"
+     "[[package]]\nname = \"PC7\"\ncore_state = \"C6\"\nuncore_permille = 901\n",
+     "901 is more than 900 without it"),
+    ("[[package]]\nname = \"PC6\"\ncore_state = \"C6\"\nuncore_permille = 100\n"
      "residency_msr = 0x3f9\n[[package]]\nname = \"PC2\"\ncore_state = \"C1\"\n"
-     "uncore_w = 1\nresidency_msr = 0x60d\n", "must not be less deep"),
+     "uncore_permille = 100\nresidency_msr = 0x60d\n", "must not be less deep"),
     ("[package]\nname = \"PC6\"\n", "write [[package]]"),
 ]
 
@@ -117,7 +118,7 @@ BAD_TABLES = [
 @pytest.mark.parametrize("text,reason", BAD_TABLES, ids=[text for text, _ in BAD_TABLES])
 def test_bad_table_names_line_and_reason(text: str, reason: str) -> None:
     with pytest.raises(MachineError) as error:
-        parse(GOOD.replace("uncore_w = 10\n", "uncore_w = 10.0\n") + text)
+        parse(GOOD + text)
     assert reason in str(error.value)
     first = len(GOOD.splitlines()) + 1
     assert error.value.line in range(first, first + len(text.splitlines()))

@@ -192,7 +192,7 @@ def test_energy_is_the_integral_of_power(hour: tuple[trace.Mark, trace.Mark]) ->
     for level in m.package:	# one core: the package is as deep as it
         deep = [s.name for s in m.idle].index(level.core_state)
         uncore -= sum(states[s.name] for s in m.idle[deep:]) / 1e9 * (
-            m.power.uncore_w - level.uncore_w)
+            m.power.uncore_w - m.package_w(level))
     assert package_j == pytest.approx(cores_j + uncore, rel=1e-6)
     assert dram_j == pytest.approx(ns / 1e9 * m.power.dram_w, rel=1e-6)
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import amd, encode, vendor
-from .machine import CoreClass, IdleState, Machine, median
+from .machine import CoreClass, IdleState, Machine, at_median
+from .schema import Quantile
 
 #: A value of a QAPI struct type.
 Struct = dict[str, Any]
@@ -64,27 +65,27 @@ def _cppc_nominal(m: Machine) -> int | None:
     return m.cppc(m.base_ratio) if m.features.cppc_msrs else None
 
 
-def _exit(m: Machine, quantiles: list[tuple[int, float]]) -> list[Struct]:
+def _exit(m: Machine, quantiles: list[Quantile]) -> list[Struct]:
     """The distribution, or one of its points where the machine asks for that."""
     if m.time.latency == "worst":
         quantiles = quantiles[-1:]
     elif m.time.latency == "median":
-        quantiles = [(0, median(quantiles))]
-    return [struct(ppm=ppm, ns=_us_to_ns(us)) for ppm, us in quantiles]
+        quantiles = [at_median(quantiles)]
+    return [struct(ppm=ppm, ns=_us_to_ns(us), timer_ns=_us_to_ns(timer))
+            for ppm, us, timer in quantiles]
 
 
 def _idle(m: Machine, state: IdleState) -> Struct:
     return struct(
         name=state.name, hints=list(state.hints), port=state.port or None,
         rest=struct(exit=_exit(m, state.quantiles), exit_cycles=state.wake_cycles,
-                    foreseen_ns=_us_to_ns(state.foreseen_us),
                     entry_ns=_us_to_ns(state.entry_us), entry_cycles=0,
                     power_uw=[_uw(m.idle_w(state, ratio)) for ratio in m.ratios]),
         active=state.active, residency_msr=state.residency_msr or None)
 
 
 def _umwait_rest(m: Machine, entry: int, leave: int, permille: int) -> Struct:
-    return struct(exit=_exit(m, [(0, 0.0)]), exit_cycles=leave, foreseen_ns=0, entry_ns=0,
+    return struct(exit=_exit(m, [(0, 0.0, 0.0)]), exit_cycles=leave, entry_ns=0,
                   entry_cycles=entry,
                   power_uw=[_uw(m.share_w(ratio, permille)) for ratio in m.ratios])
 
@@ -170,7 +171,8 @@ def machine(m: Machine, cpus: int | None = None) -> Struct:
         if m.pstate_ratios else None,
         idle=[_idle(m, state) for state in m.idle],
         package=[struct(name=level.name, core_state=level.core_state,
-                        uncore_uw=_uw(level.uncore_w), exit_ns=_us_to_ns(level.exit_us),
+                        uncore_uw=_uw(m.package_w(level)),
+                        exit_ns=_us_to_ns(level.exit_us),
                         residency_msr=level.residency_msr or None) for level in m.package],
         umwait=_umwait(m), power=_power(m),
         power_limit=struct(tau_ns=round(m.limits.power_tau_s * 1e9))

@@ -23,6 +23,7 @@ from .schema import (
     Limits,
     PackageState,
     Power,
+    Quantile,
     Tables,
     Time,
     Transition,
@@ -42,16 +43,18 @@ MAX_INSN_COST = 127
 MAX_QUANTILES = 16
 
 
-def median(quantiles: list[tuple[int, float]]) -> float:
-    """Value at half of a distribution: linear between its quantiles."""
+def at_median(quantiles: list[Quantile]) -> Quantile:
+    """Half of a distribution: linear between its quantiles."""
     before = quantiles[0]
-    for ppm, value in quantiles:
-        if ppm >= 500_000:
-            span = ppm - before[0]
+    for point in quantiles:
+        if point[0] >= 500_000:
+            span = point[0] - before[0]
             share = (500_000 - before[0]) / span if span else 0.0
-            return before[1] + share * (value - before[1])
-        before = ppm, value
-    return before[1]
+            return (500_000, before[1] + share * (point[1] - before[1]),
+                    before[2] + share * (point[2] - before[2]))
+        before = point
+    return before
+
 
 
 class Machine(Identity, Frequency):
@@ -133,11 +136,15 @@ class Machine(Identity, Frequency):
         """Of a package with its fastest active core at `ratio`: between the lowest
         clock and base it follows the cores' dynamic power."""
         high = self.power.uncore_w
-        low = self.power.uncore_low_w or high
+        low = high * self.power.uncore_low_permille / 1000
         bottom, top = self.dynamic_w(self.min_ratio), self.dynamic_w(self.base_ratio)
         if ratio >= self.base_ratio or bottom == top:
             return high
         return low + (high - low) * (self.dynamic_w(ratio) - bottom) / (top - bottom)
+
+    def package_w(self, state: PackageState) -> float:
+        """Of a package without its cores in `state`."""
+        return self.power.uncore_w * state.uncore_permille / 1000
 
     def base_w(self) -> float:
         """Power of a package with all cores busy at base."""
@@ -450,18 +457,23 @@ def _check_idle(checker: Checker, t: Tables) -> None:
 
 def _check_wake(checker: Checker, state: IdleState, index: int) -> None:
     ppm, times, name = state.wake_ppm, state.wake_us, state.name
-    if len(ppm) != len(times) or len(ppm) > MAX_QUANTILES:
-        raise checker.fail(f"{name}: wake_us needs as many entries as wake_ppm, at most "
-                           f"{MAX_QUANTILES}", "idle", "wake_us", index)
-    if list(ppm) != sorted(set(ppm)) or list(times) != sorted(times):
-        raise checker.fail(f"{name}: wake_ppm must rise, and wake_us not fall", "idle",
+    if len(ppm) != len(times) or len(state.timer_us) not in (0, len(ppm)) \
+            or len(ppm) > MAX_QUANTILES:
+        raise checker.fail(f"{name}: wake_us, and timer_us if it is there, need as many "
+                           f"entries as wake_ppm, at most {MAX_QUANTILES}", "idle",
                            "wake_us", index)
+    if list(ppm) != sorted(set(ppm)) or any(
+            list(us) != sorted(us) for us in (times, state.timer_us)):
+        raise checker.fail(f"{name}: wake_ppm must rise, wake_us and timer_us not fall",
+                           "idle", "wake_us", index)
+    if any(timer > device for timer, device in zip(state.timer_us, times)):
+        raise checker.fail(f"{name}: timer_us is above wake_us", "idle", "timer_us", index)
 
 
 def _check_package(checker: Checker, t: Tables) -> None:
     """Deeper package states need deeper core states and draw less."""
     order = [state.name for state in t.idle]
-    depth, watts = -1, t.power.uncore_w
+    depth, share = -1, t.power.uncore_low_permille
     for index, state in enumerate(t.package):
         name, core = state.name, state.core_state
         if core not in order:
@@ -470,10 +482,11 @@ def _check_package(checker: Checker, t: Tables) -> None:
         if order.index(core) < depth:
             raise checker.fail(f"{name}: core_state must not be less deep than the "
                                "one before", "package", "core_state", index)
-        if state.uncore_w > watts:
-            raise checker.fail(f"{name}: {state.uncore_w} W is more than {watts} W "
-                               "without it", "package", "uncore_w", index)
-        depth, watts = order.index(core), state.uncore_w
+        if state.uncore_permille > share:
+            raise checker.fail(f"{name}: uncore_permille {state.uncore_permille} is more "
+                               f"than {share} without it", "package", "uncore_permille",
+                               index)
+        depth, share = order.index(core), state.uncore_permille
     if len(t.package) > 3:
         raise checker.fail("more than 3 package states", "package", "", 3)
 
@@ -540,6 +553,3 @@ def _check_power(checker: Checker, t: Tables) -> None:
     if t.features.waitpkg and not t.umwait.c02_exit_cycles:
         raise checker.fail("waitpkg needs [umwait] with c02_exit_cycles above zero",
                            "features", "waitpkg")
-    if power.uncore_low_w > power.uncore_w:
-        raise checker.fail(f"uncore_low_w {power.uncore_low_w} is above uncore_w "
-                           f"{power.uncore_w}", "power", "uncore_low_w")

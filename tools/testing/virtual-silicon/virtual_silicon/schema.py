@@ -145,9 +145,14 @@ class Features(Table):
     cst_hints: Hints = ()			# _CST: MWAIT hints, C1 first
 
 
-#: Where no distribution was measured: shares of the driver's worst case.  Median
-#: and 99.99 % are those of Ice Lake's C6 (128 and 170 us); the least is assumed.
-EXIT_SHAPE = ((0, 0.5), (500_000, 128 / 170), (999_900, 1.0))
+#: Exit latency: parts per million of all wake-ups, us, and us if the core's own timer
+#: ends the rest.
+Quantile = tuple[int, float, float]
+
+#: Where no distribution was measured, shares of what the driver says.  Median and 99.99 %
+#: are those of Ice Lake's C6 (128 and 170 us), with a timer those of Ivy Bridge's (24 and
+#: 66 % of what a device takes); the least is assumed.
+EXIT_SHAPE = ((0, 0.5, 0.0), (500_000, 0.753, 0.18), (999_900, 1.0, 0.66))
 
 
 class IdleState(Table):
@@ -165,7 +170,7 @@ class IdleState(Table):
     wake_ppm: Annotated[tuple[int, ...], Field(ge=0, le=1_000_000)] = ()	# quantiles
     wake_us: Annotated[tuple[float, ...], Field(ge=0)] = ()
     wake_cycles: Cycles = 0
-    foreseen_us: NotNegative = 0.0		# over when the core's own timer fires
+    timer_us: Annotated[tuple[float, ...], Field(ge=0)] = ()	# if its timer wakes it
     entry_us: NotNegative = 0.0
     residency_us: NotNegative
     residency_msr: Register = 0
@@ -175,13 +180,17 @@ class IdleState(Table):
     active: bool = False
 
     @property
-    def quantiles(self) -> list[tuple[int, float]]:
-        """Exit latency without cycles: parts per million of all wake-ups, and us."""
+    def quantiles(self) -> list[Quantile]:
+        """Of the exit latency without cycles.  No timer is foreseen where one measured
+        without it, nor by a core that keeps its voltage."""
         if self.wake_us:
-            return list(zip(self.wake_ppm, self.wake_us, strict=True))
+            return list(zip(self.wake_ppm, self.wake_us, self.timer_us or self.wake_us,
+                            strict=True))
         if self.wake_cycles:
-            return [(0, 0.0)]
-        return [(ppm, share * self.exit_us) for ppm, share in EXIT_SHAPE]
+            return [(0, 0.0, 0.0)]
+        return [(ppm, share * self.exit_us,
+                 (timer if self.voltage == "off" else share) * self.exit_us)
+                for ppm, share, timer in EXIT_SHAPE]
 
 
 class PackageState(Table):
@@ -189,7 +198,7 @@ class PackageState(Table):
 
     name: str
     core_state: str
-    uncore_w: NotNegative
+    uncore_permille: Permille			# of what it draws awake at base
     exit_us: NotNegative = 0.0			# beside the core's
     residency_msr: Register = 0
 
@@ -206,7 +215,7 @@ class Umwait(Table):
 class Power(Table):
     tdp_w: float = Field(ge=1, le=1000)
     uncore_w: NotNegative			# a core is awake, at base or above
-    uncore_low_w: NotNegative = 0.0		# at the lowest clock, 0: the same
+    uncore_low_permille: Permille = 1000	# of that at the lowest clock
     dram_w: NotNegative = 0.0
     v_min: Volts
     v_max: Volts

@@ -115,14 +115,15 @@ static bool set_exit(VsState *s, const VirtualSiliconQuantileList *list,
     for (; list && s->nexits < VS_QUANTILES; list = list->next) {
         s->exit_ppm[s->nexits] = list->value->ppm;
         s->exit_ns[s->nexits] = list->value->ns;
-        rises &= !s->nexits ||
-                 (s->exit_ppm[s->nexits] > s->exit_ppm[s->nexits - 1] &&
-                  s->exit_ns[s->nexits] >= s->exit_ns[s->nexits - 1]);
+        s->timer_ns[s->nexits] = list->value->timer_ns;
+        rises &= list->value->timer_ns <= list->value->ns &&
+                 (!s->nexits ||
+                  s->exit_ppm[s->nexits] > s->exit_ppm[s->nexits - 1]);
         s->nexits++;
     }
     if (!n || n > VS_QUANTILES || !rises) {
-        error_setg(errp, "machine: %s: exit needs 1 to %d points that rise",
-                   s->name, VS_QUANTILES);
+        error_setg(errp, "machine: %s: exit needs 1 to %d points whose ppm "
+                   "rises, with timer-ns not above ns", s->name, VS_QUANTILES);
         return false;
     }
     return true;
@@ -132,7 +133,6 @@ static bool set_rest(const VsConfig *c, VsState *s, const VirtualSiliconRest *r,
                      Error **errp)
 {
     s->exit_cycles = r->exit_cycles;
-    s->foreseen_ns = r->foreseen_ns;
     s->entry_ns = r->entry_ns;
     s->entry_cycles = r->entry_cycles;
     s->power_uw = by_ratio(c, r->power_uw, "idle.rest.power-uw", errp);

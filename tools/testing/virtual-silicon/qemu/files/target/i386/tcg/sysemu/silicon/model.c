@@ -254,7 +254,8 @@ static void renew_level(VsPackage *package, int64_t now)
     uint64_t uw = uncore_uw(package, level);
 
     if (level != package->level || uw != package->uncore_uw) {
-        settle_package(package, now);
+        /* what lies before the last change stays as it was */
+        settle_package(package, MAX(now, package->since));
         package->level = level;
         package->uncore_uw = uw;
     }
@@ -421,7 +422,7 @@ static uint32_t draw(const VsThread *t)
 }
 
 /* Linear between the quantiles, and level beyond the first and the last. */
-static int64_t quantile_ns(const VsState *s, uint32_t ppm)
+static int64_t quantile_ns(const VsState *s, const int64_t *ns, uint32_t ppm)
 {
     unsigned i = 0;
 
@@ -429,10 +430,9 @@ static int64_t quantile_ns(const VsState *s, uint32_t ppm)
         i++;
     }
     if (i == 0 || i == s->nexits) {
-        return s->exit_ns[i ? i - 1 : 0];
+        return ns[i ? i - 1 : 0];
     }
-    return s->exit_ns[i - 1] +
-           (s->exit_ns[i] - s->exit_ns[i - 1]) *
+    return ns[i - 1] + (ns[i] - ns[i - 1]) *
            (int64_t)(ppm - s->exit_ppm[i - 1]) /
            (int64_t)(s->exit_ppm[i] - s->exit_ppm[i - 1]);
 }
@@ -454,6 +454,21 @@ static const VsState *left_state(const VsThread *t)
     return vs_state(t->state < VS_MWAIT ? t->state : MAX(depth, VS_MWAIT));
 }
 
+/* When the core had entered @s: after the last of its threads went to rest. */
+static int64_t entered_at(const VsThread *t, const VsState *s)
+{
+    int64_t last = t->entered;
+
+    for (unsigned i = 0; i < t->core->nthreads; i++) {
+        const VsThread *other = t->core->threads[i];
+
+        if (other->state != VS_C0 && vs_state(other->state) == s) {
+            last = MAX(last, other->entered);
+        }
+    }
+    return last + s->entry_ns + cycles_ns(t->core, s->entry_cycles);
+}
+
 /*
  * The core leaves its state when entry is over, at the earliest; from then
  * until it executes it draws what it draws when running (voltage and clock
@@ -471,13 +486,13 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
         return event;
     }
     if (silicon->deterministic && t->state != VS_OFF) {
-        int64_t entered = t->entered + s->entry_ns +
-                          cycles_ns(t->core, s->entry_cycles);
-        int64_t foreseen = reason == VS_TIMER ? s->foreseen_ns : 0;
+        uint32_t ppm = draw(t);
+        int64_t exit = quantile_ns(s, s->exit_ns, ppm);
+        int64_t early = reason != VS_TIMER ? 0 :
+                        exit - quantile_ns(s, s->timer_ns, ppm);
 
-        left = MAX(left - foreseen, MAX(entered, t->since));
-        runs = MAX(left + quantile_ns(s, draw(t)) +
-                   cycles_ns(t->core, s->exit_cycles) +
+        left = MAX(left - early, entered_at(t, s));
+        runs = MAX(left + exit + cycles_ns(t->core, s->exit_cycles) +
                    silicon->config.levels[t->core->package->level].exit_ns,
                    MAX(event, t->core->ready));
     }

@@ -57,7 +57,7 @@ typedef enum VsReason {
  * @port: reading it enters the state, 0: MWAIT with one of @hints does
  * @exit_ppm, @exit_ns: latency until it executes; quantiles of a distribution
  * @exit_cycles: of the core's clock, beside that
- * @foreseen_ns: of the latency is over when a timer fires: the core knew
+ * @timer_ns: the same where the core's own timer ends the rest
  * @power_uw: one entry per ratio, from min_ratio
  */
 typedef struct VsState {
@@ -66,10 +66,9 @@ typedef struct VsState {
     unsigned nhints;
     uint32_t port;
     uint32_t exit_ppm[VS_QUANTILES];
-    int64_t exit_ns[VS_QUANTILES];
+    int64_t exit_ns[VS_QUANTILES], timer_ns[VS_QUANTILES];
     unsigned nexits;
     uint64_t exit_cycles;
-    int64_t foreseen_ns;
     int64_t entry_ns;
     uint64_t entry_cycles;
     uint64_t *power_uw;
