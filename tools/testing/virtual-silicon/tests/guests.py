@@ -35,6 +35,7 @@ class Guests:
         """The boot of a scenario, with another job if one is given."""
         s = scenarios.SCENARIOS[name]
         m = machine.load(s.machine)
+        m = m.copy(update={"time": m.time.copy(update=s.time)})
         with self._lock:	# the archive is written once
             archive = initramfs.ensure(self._out / "guest", paths.selftests())
         out = self._out / name

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from virtual_silicon import encode
 from virtual_silicon.job import Job
 from virtual_silicon.machine import Machine
 
@@ -22,9 +23,13 @@ class Scenario:
     job: Callable[[Machine, int], bytes]
     append: str = ""
     faults: str = ""		# lines of a fault file
+    time: dict[str, int] = field(default_factory=dict)	# in place of the machine's
 
 
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
+
+#: The register whose writes are marks in the trace.
+MARK = "0x400000f0"
 
 #: Marks: each load has a number, and makes this mark and the next.
 MARKS = {"idle": 10, "one": 12, "all": 14, "light": 16, "no_turbo": 18}
@@ -324,13 +329,13 @@ def look(m: Machine, cpus: int) -> bytes:
 #: means a busier CPU.
 PREFERENCE_MARKS = {0: 20, 128: 22, 255: 24}
 PREFERENCE = "$CPU/cpu[0-9]*/cpufreq/energy_performance_preference"
-HWP_REGISTERS = "0x770 0x771 0x773 0x774 0x777 0x198"
+HWP_REGISTERS = "0x770 0x771 0x774 0x777 0x198"
 
 
 def hwp_active(m: Machine, cpus: int) -> bytes:
     """intel_pstate leaves the clock to the hardware."""
     job = Job()
-    job.step("registers", f"vs-msr 1 {HWP_REGISTERS} 0x772")
+    job.step("registers", f"vs-msr 1 {HWP_REGISTERS}")
     job.step("constant", "vs-msr 1 0x771=0; true")
     job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
     job.step("cpufreq", "dump_cpufreq")
@@ -484,8 +489,10 @@ def hwp_passive(m: Machine, cpus: int) -> bytes:
     job = Job()
     job.step("registers", f"vs-msr 1 {HWP_REGISTERS}; true")
     job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 40")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 42")
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; sleep 0.01; "
+             "vs-load -c 1 -t 0.1 -m 40")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; sleep 0.01; "
+             "vs-load -c 1 -t 0.1 -m 42")
     job.step("asleep", _load("-c none -t 0.5", 44))
     job.step("cool", "vs-msr 0 0x1b1")
     job.step("limit", f"put {POWER_LIMIT_W}000000 {_LIMIT_FILE}; cat {_LIMIT_FILE}; "
@@ -608,6 +615,102 @@ def schedutil(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Cycles of 1000 instructions in the kernel and in user space.
+RATES = ((1000, 8000), (2000, 8000), (1000, 4000), (2000, 4000))
+CALLS_MARK = 70
+
+
+def rates(m: Machine, cpus: int) -> bytes:
+    """System calls on one CPU, then work in user space."""
+    job = Job()
+    job.step("settle", "sleep 2")
+    job.step("calls", f"vs-msr 1 {MARK}={CALLS_MARK}; "
+             "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=20000; "
+             f"vs-msr 1 {MARK}={CALLS_MARK + 1}")
+    job.step("user", "vs-load -c 1 -t 0.2")
+    return job.archive()
+
+
+#: Who wakes whom.
+PAIRS = ((0, 1), (1, 0), (0, 3), (3, 0), (2, 1), (1, 2))
+
+
+def wakes(m: Machine, cpus: int) -> bytes:
+    job = Job()
+    job.step("settle", "sleep 1")
+    for caller, callee in PAIRS:
+        job.step(f"wake-{caller}-{callee}",
+                 f"vs-wake -m signal -k {caller} -c {callee} -n 300")
+    return job.archive()
+
+
+#: Writes 0x199 on CPUs 1 and 2 in turn, each after a mark of its own, so many times.
+SWITCHES = 40
+SWITCH_MARK = 1000
+
+
+def switches(m: Machine, cpus: int) -> bytes:
+    """Two clocks by turns on two CPUs that execute all the while; then turbo limits."""
+    job = Job()
+    low, high = m.min_ratio + 2, m.base_ratio - 1
+    job.step("switches", "vs-load -c 1-2 -t 2 & sleep 0.3; "
+             f"i=0; while [ $i -lt {2 * SWITCHES} ]; do "
+             f"r=$((i / 2 % 2 ? {low} : {high})); "
+             f"vs-msr $((1 + i % 2)) {MARK}=$(({SWITCH_MARK} + i)) 0x199=$((r << 8)); "
+             "usleep $((i * 173 % 1000 + 2500)); i=$((i + 1)); done; "
+             f"vs-msr 0 {MARK}={SWITCH_MARK - 1}; wait")
+    job.step("turbo", "for c in 0 1 2 3; do "
+             f"vs-msr $c 0x199=$(({m.max_ratio} << 8)); done; "
+             "for c in 3 2-3 1-3 all; do vs-load -c $c -t 0.02; done")
+    return job.archive()
+
+
+def returns(m: Machine, cpus: int) -> bytes:
+    """Back at once to the clock that was before, and after a while."""
+    job = Job()
+    job.step("userspace", f"put userspace {_FREQ}/scaling_governor")
+    for name, wait in (("soon", "-w 0 -x 5"), ("late", "-w 200 -x 3000")):
+        for way, ends in (("up", "-f 1500000 -t 2250000"), ("down", "-f 2250000 -t 1500000")):
+            job.step(f"{way}-{name}", f"vs-switch -c 1 -n 40 {wait} {ends}")
+    return job.archive()
+
+
+#: Windows of power limit 1 that register 0x610 can show, in s, by their marks.
+WINDOWS_S = {0.0625: 50, 0.25: 52}
+LOW_W, WINDOW_W = 97, 112
+
+
+def limit_value(watts: float, window_s: float, clamp: bool, watts_2: float = 0) -> int:
+    """0x610 with limit 1, and limit 2 if it is given."""
+    one = (encode.rapl_power(watts) | 1 << 15 | clamp << 16
+           | encode.rapl_time_window(window_s) << 17)
+    two = (encode.rapl_power(watts_2) | 1 << 15 | 1 << 16
+           | encode.rapl_time_window(0.0078125) << 17) if watts_2 else 0
+    return one | two << 32
+
+
+def limits(m: Machine, cpus: int) -> bytes:
+    """What the fields of 0x610 say: limit 2, clamping, the time window."""
+    job = Job()
+    job.step("hwp", "vs-msr 1 0x772 0x773; true")
+    job.step("register", "vs-msr 0 0x610")
+    free = f"0x610={limit_value(350, 0.25, True):#x}"
+
+    def loaded(name: str, value: int, mark: int) -> None:
+        job.step(name, f"vs-msr 0 0x610={value:#x}; vs-load -c all -t 0.15; "
+                 f"vs-load -c all -t 0.1 -m {mark}; vs-msr 0 {free}; sleep 0.1")
+
+    job.step("free", f"vs-msr 0 {free}; sleep 0.2; vs-load -c none -t 0.2 -m 40; "
+             "vs-load -c all -t 0.1; vs-load -c all -t 0.1 -m 42; sleep 0.5")
+    loaded("second", limit_value(350, 0.0625, True, WINDOW_W), 44)
+    loaded("not-clamped", limit_value(LOW_W, 0.0078125, False), 46)
+    loaded("clamped", limit_value(LOW_W, 0.0078125, True), 48)
+    for window_s, mark in WINDOWS_S.items():
+        job.step(f"window-{mark}", f"vs-msr 0 0x610={limit_value(WINDOW_W, window_s, True):#x}"
+                 f"; sleep 2; vs-load -c all -t 0.8 -m {mark}; vs-msr 0 {free}; sleep 0.5")
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -663,6 +766,20 @@ SCENARIOS: dict[str, Scenario] = {
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
+for _kernel, _user in RATES:
+    SCENARIOS[f"rates-{_kernel}-{_user}"] = Scenario(
+        "sapphire-rapids", "base", "deterministic", 2, rates, PASSIVE,
+        time={"kernel_cycles_per_1000_insns": _kernel, "user_cycles_per_1000_insns": _user})
+for _quantum in (1_000, 10_000):
+    SCENARIOS[f"wakes-{_quantum}"] = Scenario(
+        "sapphire-rapids", "base", "deterministic", 4, wakes,
+        PASSIVE + " intel_idle.max_cstate=1", time={"quantum_ns": _quantum})
+for _name in ("platinum-8180", "sapphire-rapids"):
+    SCENARIOS[f"switches-{_name}"] = Scenario(
+        _name, "base", "deterministic", 4, switches, "intel_pstate=disable cpufreq.off=1")
+SCENARIOS["returns"] = Scenario("epyc-7742", "base", "deterministic", 2, returns)
+SCENARIOS["limits"] = Scenario("sapphire-rapids-hwp", "base", "deterministic", 4, limits,
+                               PASSIVE)
 SCENARIOS["teo"] = Scenario("platinum-8180", "patched", "deterministic", 2, idle_governor,
                             f"{PASSIVE} kunit.enable=1 kunit.filter_glob=cpuidle*")
 SCENARIOS["schedutil"] = Scenario("sapphire-rapids", "patched", "deterministic", 4,

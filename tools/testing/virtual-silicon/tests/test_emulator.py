@@ -100,7 +100,6 @@ BAD_OPTIONS = [
     (_set([1, 2], "machine", "power", "active-uw"), "one for each ratio, not 2"),
     (_set(32, "machine", "power", "energy-unit-shift"), "must be at most 31"),
     (_set(0, "machine", "speed", "smt-permille"), "smt-permille 1 to 1000"),
-    (_set({"tau-ns": 0}, "machine", "power-limit"), "tau-ns must be above 0"),
     (_set([{"name": "PC6", "core-state": "C7", "uncore-uw": 1, "exit-ns": 0}],
           "machine", "package"), "core-state 'C7' is no idle state"),
     (_set("fast", "time"), "'time' does not accept value 'fast'"),

@@ -175,8 +175,7 @@ def machine(m: Machine, cpus: int | None = None) -> Struct:
                         exit_ns=_us_to_ns(level.exit_us),
                         residency_msr=level.residency_msr or None) for level in m.package],
         umwait=_umwait(m), power=_power(m),
-        power_limit=struct(tau_ns=round(m.limits.power_tau_s * 1e9))
-        if m.limits.power_tau_s else None,
+        power_limit=m.limits.power_tau_s > 0,
         thermal=_thermal(m), speed=struct(**m.time.dict(exclude={"latency"})),
         cpuid=_cpuid(m), cpuid_set=_leaves(by.cpuid_set(m)),
         cpuid_clear=_leaves(by.cpuid_clear(m)), msrs=_msrs(m),

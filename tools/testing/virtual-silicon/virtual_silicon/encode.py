@@ -138,7 +138,7 @@ def rapl_time_window(seconds: float) -> int:
 
 
 def power_limit(m: Machine) -> int:
-    """0x610: limit 1 at TDP over 1 s, limit 2 at 1.2 TDP.
+    """0x610: limit 1 at TDP over power_tau_s, or 1 s; limit 2 at 1.2 TDP over 7.8 ms.
 
     Locked where the model does not enforce them: a write that is accepted and
     ignored would mislead.
@@ -146,7 +146,7 @@ def power_limit(m: Machine) -> int:
     enable, clamp = 1 << 15, 1 << 16
     lock = 0 if m.limits.power_tau_s else 1 << 63
     limit1 = (rapl_power(m.power.tdp_w) | enable | clamp
-              | rapl_time_window(1.0) << 17)
+              | rapl_time_window(m.limits.power_tau_s or 1.0) << 17)
     limit2 = (rapl_power(m.power.tdp_w * 1.2) | enable | clamp
               | rapl_time_window(0.0078125) << 17)
     return limit1 | limit2 << 32 | lock

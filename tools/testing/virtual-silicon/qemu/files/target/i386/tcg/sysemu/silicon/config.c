@@ -272,15 +272,11 @@ static bool set_power(VsConfig *c, const VirtualSiliconPower *p, Error **errp)
 static bool set_limits(VsConfig *c, const VirtualSiliconMachine *m,
                        Error **errp)
 {
-    if ((m->has_power_limit && !m->power_limit->tau_ns) ||
-        (m->has_thermal && !m->thermal->tau_ns)) {
-        error_setg(errp, "machine.power-limit, machine.thermal: tau-ns must be "
-                   "above 0");
+    if (m->has_thermal && !m->thermal->tau_ns) {
+        error_setg(errp, "machine.thermal: tau-ns must be above 0");
         return false;
     }
-    if (m->has_power_limit) {
-        c->power_tau_ns = m->power_limit->tau_ns;
-    }
+    c->power_limit = m->power_limit;
     if (m->has_thermal) {
         c->rth_mk_per_w = m->thermal->resistance_mk_per_w;
         c->thermal_tau_ns = m->thermal->tau_ns;

@@ -5,10 +5,11 @@
  *
  * Each millisecond, per package:
  *
- * Power: the running average of the package power with time constant
- * power_tau_ns is compared with the limit in MSR_PKG_POWER_LIMIT (SDM 15.10.3,
- * power limit 1).  Above it every core loses one bin, and gets one back when
- * average and present power are both below.
+ * Power: for each of the two limits in MSR_PKG_POWER_LIMIT (SDM 15.10.3) that is
+ * on, the running average of the package power, with the limit's time window
+ * as its time constant, is compared with it.  Above one of them every core
+ * loses a bin, and gets one back when averages and present power are all
+ * below.  A limit that does not clamp takes nothing below the base clock.
  *
  * Temperature: one thermal resistance and one time constant from the package
  * to the ambient air, T' = (ambient + P * Rth - T) / tau.  At tjmax a bin goes.
@@ -26,17 +27,32 @@ enum {
     REG_PKG_POWER_LIMIT     = 0x610,
 };
 
-/* Power limit 1 of the package in uW, 0 if it is off. */
-static uint64_t limit_uw(const VsThread *t)
-{
-    uint64_t units = 0, limit = 0;
+typedef struct PowerLimit {
+    bool enabled, clamps;
+    uint64_t uw;
+    int64_t window_ns;
+} PowerLimit;
 
-    if (!vs_described_read(t, REG_RAPL_POWER_UNIT, &units) ||
-        !vs_described_read(t, REG_PKG_POWER_LIMIT, &limit) ||
-        !(limit & (1 << 15))) {
-        return 0;
+/* Power limit @n of a package, 0 or 1. */
+static PowerLimit power_limit(const VsThread *t, unsigned n)
+{
+    uint64_t units = 0, limits = 0;
+    uint32_t limit;
+
+    if (!silicon->config.power_limit ||
+        !vs_described_read(t, REG_RAPL_POWER_UNIT, &units) ||
+        !vs_described_read(t, REG_PKG_POWER_LIMIT, &limits)) {
+        return (PowerLimit) { };
     }
-    return (limit & 0x7fff) * 1000000 >> (units & 0xf);
+    limit = limits >> (32 * n);
+    return (PowerLimit) {
+        .enabled = limit & 1 << 15,
+        .clamps = limit & 1 << 16,
+        .uw = (limit & 0x7fffull) * 1000000 >> (units & 0xf),
+        /* 2^Y * (1 + Z / 4) time units, Y in bits 21:17, Z in 23:22 */
+        .window_ns = ((NANOSECONDS_PER_SECOND << (limit >> 17 & 0x1f)) >>
+                      (units >> 16 & 0xf)) * (4 + (limit >> 22 & 3)) / 4,
+    };
 }
 
 /* Mean power since the last look. */
@@ -61,23 +77,36 @@ static void track_temperature(VsPackage *p, uint64_t uw)
 static void renew_limit(VsPackage *p, int64_t now)
 {
     const VsConfig *c = &silicon->config;
-    uint64_t limit = c->power_tau_ns ? limit_uw(p->cores[0]->threads[0]) : 0;
     uint64_t uw = sample_uw(p, now);
-    int64_t step = (int64_t)(uw - p->power_uw);
-    unsigned ratio = p->limit_ratio;
-    bool hot;
+    unsigned ratio = p->limit_ratio, lowest = c->max_ratio;
+    bool over = false, under = true;
 
-    if (c->power_tau_ns) {
-        p->power_uw += step * PERIOD_NS / MAX(c->power_tau_ns, PERIOD_NS);
+    for (unsigned n = 0; n < ARRAY_SIZE(p->power_uw); n++) {
+        PowerLimit limit = power_limit(p->cores[0]->threads[0], n);
+        int64_t step = (int64_t)(uw - p->power_uw[n]);
+
+        if (!limit.enabled) {
+            p->power_uw[n] = uw;
+            continue;
+        }
+        p->power_uw[n] += step * PERIOD_NS / MAX(limit.window_ns, PERIOD_NS);
+        under &= uw < limit.uw;
+        if (p->power_uw[n] > limit.uw) {
+            over = true;
+            lowest = MIN(lowest, limit.clamps ? c->min_ratio : c->base_ratio);
+        }
     }
     if (c->rth_mk_per_w) {
         track_temperature(p, uw);
+        if (p->temperature_mc >= c->tjmax_mc) {
+            over = true;
+            lowest = c->min_ratio;
+        }
     }
-    hot = c->rth_mk_per_w && p->temperature_mc >= c->tjmax_mc;
-    if (hot || (limit && p->power_uw > limit)) {
-        ratio = MAX(ratio - 1, c->min_ratio);
-    } else if (!limit || uw < limit) {
-        ratio = MIN(ratio + 1, c->max_ratio);
+    if (over && ratio > lowest) {
+        ratio--;
+    } else if (!over && under && ratio < c->max_ratio) {
+        ratio++;
     }
     if (ratio != p->limit_ratio) {
         p->limit_ratio = ratio;
@@ -103,7 +132,7 @@ void vs_limits_start(void)
 {
     const VsConfig *c = &silicon->config;
 
-    if (!c->power_tau_ns && !c->rth_mk_per_w) {
+    if (!c->power_limit && !c->rth_mk_per_w) {
         return;
     }
     for (unsigned i = 0; i < silicon->npackages; i++) {

@@ -31,8 +31,6 @@ enum {
     REG_ENERGY_PERF_BIAS    = 0x1b0,
     REG_PM_ENABLE           = 0x770,
     REG_HWP_CAPABILITIES    = 0x771,
-    REG_HWP_REQUEST_PKG     = 0x772,
-    REG_HWP_INTERRUPT       = 0x773,
     REG_HWP_REQUEST         = 0x774,
     REG_HWP_STATUS          = 0x777,
     REG_AMD_HWCR            = 0xc0010015,
@@ -257,14 +255,8 @@ static bool hwp_read(const VsThread *t, uint32_t msr, uint64_t *val)
     case REG_HWP_CAPABILITIES:
         *val = hwp_capabilities(t->config);
         return true;
-    case REG_HWP_REQUEST_PKG:
-        *val = t->core->package->hwp_request;
-        return true;
     case REG_HWP_REQUEST:
         *val = t->hwp_request;
-        return true;
-    case REG_HWP_INTERRUPT:
-        *val = t->hwp_interrupt;
         return true;
     case REG_HWP_STATUS:
         *val = 0;
@@ -333,14 +325,8 @@ static VsWrite hwp_write(VsThread *t, uint32_t msr, uint64_t val)
         }
         package->pm_enable |= val;              /* only reset clears it */
         return VS_WRITE_DONE;
-    case REG_HWP_REQUEST_PKG:
-        package->hwp_request = val;
-        return VS_WRITE_DONE;
     case REG_HWP_REQUEST:
         t->hwp_request = val;
-        return VS_WRITE_DONE;
-    case REG_HWP_INTERRUPT:
-        t->hwp_interrupt = val;
         return VS_WRITE_DONE;
     case REG_HWP_STATUS:
         return VS_WRITE_DONE;
@@ -442,10 +428,9 @@ void vs_request_reset(VsThread *t)
     const VsConfig *c = t->config;
     VsPackage *package = t->core->package;
 
-    package->pm_enable = package->cppc_enable = package->hwp_request = 0;
+    package->pm_enable = package->cppc_enable = 0;
     t->perf_ctl = c->base_ratio << 8;
     t->misc_enable = 0;
-    t->hwp_interrupt = 0;
     /* what SDM 15.4.4 gives as reset values */
     t->hwp_request = c->hwp ? hwp_level(c, c->min_ratio) |
                               hwp_level(c, c->max_ratio) << 8 | 0x80ull << 24

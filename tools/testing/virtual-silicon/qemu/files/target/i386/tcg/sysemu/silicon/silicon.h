@@ -117,7 +117,7 @@ typedef struct VsConfig {
     int64_t store_ns;           /* store to the line that it monitors, */
     int64_t remote_ns;          /* and more if it is in another package */
     uint64_t seed;
-    int64_t power_tau_ns;       /* 0: no power limit */
+    bool power_limit;           /* MSR_PKG_POWER_LIMIT is enforced */
     uint64_t rth_mk_per_w;      /* 0: no temperature */
     int64_t thermal_tau_ns;
     int64_t ambient_mc, tjmax_mc;
@@ -211,9 +211,8 @@ struct VsPackage {
     VsEnergy uncore;
     uint64_t pm_enable;         /* HWP; for the whole package, */
     uint64_t cppc_enable;       /* and so is CPPC */
-    uint64_t hwp_request;
     unsigned limit_ratio;       /* of limits.c */
-    uint64_t power_uw;          /* running average */
+    uint64_t power_uw[2];       /* running averages, for either power limit */
     VsEnergy power_seen;
     int64_t temperature_mc;
 };
@@ -243,7 +242,7 @@ struct VsThread {
     uint64_t paused, pause_cycles;
     uint64_t perf_ctl;
     uint64_t misc_enable;
-    uint64_t hwp_request, hwp_interrupt;
+    uint64_t hwp_request;
     uint64_t hwcr, pstate_ctl;
     uint64_t cppc_request;
     uint64_t busy_seen;
