@@ -77,8 +77,8 @@ static void one_unit(void)
 	uint64_t x = 88172645463325252ull;
 
 	if (options.pause) {
-		for (int i = 0; i < UNIT_PAUSES; i++)
-			__builtin_ia32_pause();
+		for (int i = 0; i < UNIT_PAUSES / 20; i++)
+			__asm__ volatile(".rept 20; pause; .endr");
 		return;
 	}
 	for (int i = 0; i < UNIT_STEPS; i++) {
