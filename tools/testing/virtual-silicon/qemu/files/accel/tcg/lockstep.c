@@ -60,7 +60,7 @@ typedef struct LockstepVcpu {
 static LockstepVcpu vcpus[LOCKSTEP_VCPUS];
 static int64_t round_time;
 
-/* The vCPU whose code this thread executes right now; NULL between stretches. */
+/* The vCPU whose code this thread executes now; NULL between stretches. */
 static __thread CPUState *executing;
 
 /* The one whose stretch has just ended, while what it left to do is done. */
@@ -113,7 +113,7 @@ void lockstep_handle_interrupt(CPUState *cs, int mask)
 
         if (caller && caller != cs) {
             /* a call without an interrupt comes from a store */
-            event += virtual_silicon->signal_ns(caller, cs,
+            event += virtual_silicon->ops->signal_ns(caller, cs,
                                     !(mask & ~CPU_INTERRUPT_EXITTB));
         }
         v->event = v->called ? MIN(v->event, event) : event;
@@ -138,7 +138,7 @@ static unsigned insn_cost(CPUState *cs)
     uint32_t flags;
 
     cpu_get_tb_cpu_state(cs->env_ptr, &pc, &cs_base, &flags);
-    return virtual_silicon->insn_cost(flags);
+    return virtual_silicon->ops->insn_cost(virtual_silicon, flags);
 }
 
 static void give_budget(CPUState *cs, int64_t units)
@@ -200,7 +200,7 @@ static void note_pending(CPUState *cs)
 {
     LockstepVcpu *v = lockstep_vcpu(cs);
 
-    if (cs->halted && !v->called && virtual_silicon->awaited(cs)) {
+    if (cs->halted && !v->called && virtual_silicon->ops->awaited(cs)) {
         v->called = true;
         v->event = v->now;
     }
@@ -214,8 +214,8 @@ static void run_stretch(CPUState *cs, int64_t *end)
 {
     LockstepVcpu *v = lockstep_vcpu(cs);
 
-    virtual_silicon->speed(cs, &v->num, &v->den);
-    v->now = MAX(v->now, virtual_silicon->ready(cs));
+    virtual_silicon->ops->speed(cs, &v->num, &v->den);
+    v->now = MAX(v->now, virtual_silicon->ops->ready(cs));
     while (v->now < *end && cpu_can_run(cs) && !cs->halted) {
         int64_t ns = *end - v->now;
         int64_t units = (ns * (int64_t)v->num + v->credit) / (int64_t)v->den;
@@ -244,11 +244,11 @@ static bool leave_rest(CPUState *cs)
     bool called = v->called;
 
     v->called = false;
-    if (!virtual_silicon->awaited(cs)) {
+    if (!virtual_silicon->ops->awaited(cs)) {
         return false;
     }
     cs->halted = 0;
-    v->now = virtual_silicon->wake(cs, called ? v->event : round_time);
+    v->now = virtual_silicon->ops->wake(cs, called ? v->event : round_time);
     return true;
 }
 
@@ -336,7 +336,7 @@ static void lockstep_loop(void)
         if (next_timer() <= round_time) {
             qemu_clock_run_timers(QEMU_CLOCK_VIRTUAL);
         }
-        virtual_silicon->round(round_time);
+        virtual_silicon->ops->round(virtual_silicon, round_time);
         next = run_round();
         if (next == INT64_MAX) {
             qemu_cond_wait_iothread(first_cpu->halt_cond);

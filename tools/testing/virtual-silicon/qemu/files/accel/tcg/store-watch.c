@@ -69,7 +69,7 @@ void store_watch_arm(CPUState *cs, ram_addr_t addr, void *host)
     g_assert(cs->cpu_index < WATCH_VCPUS);
     qatomic_set(&watch_line[cs->cpu_index],
                 ROUND_DOWN(addr, STORE_WATCH_LINE) | 1);
-    smp_mb();
+    smp_mb();           /* a store that misses the line finds the page */
     watch_page(addr, host);
 }
 
@@ -85,7 +85,7 @@ void store_watch_disarm(CPUState *cs)
 
 static void watch_tell(CPUState *writer, run_on_cpu_data data)
 {
-    virtual_silicon->stored(data.host_ptr);
+    virtual_silicon->ops->stored(data.host_ptr);
 }
 
 void store_watch_store(CPUState *writer, ram_addr_t addr, unsigned size)

@@ -7,7 +7,7 @@
 #include "qemu/timer.h"
 #include "exec/virtual-silicon.h"
 
-const VirtualSiliconOps *virtual_silicon;
+const VirtualSiliconModel *virtual_silicon;
 
 static int64_t clock_now(void)
 {
@@ -17,20 +17,20 @@ static int64_t clock_now(void)
 void virtual_silicon_finish(void)
 {
     if (virtual_silicon) {
-        virtual_silicon->finish(clock_now());
+        virtual_silicon->ops->finish(virtual_silicon, clock_now());
     }
 }
 
 void virtual_silicon_rest(CPUState *cs)
 {
     if (virtual_silicon && cs->halted) {
-        virtual_silicon->rest(cs, clock_now());
+        virtual_silicon->ops->rest(cs, clock_now());
     }
 }
 
 void virtual_silicon_wake(CPUState *cs)
 {
     if (virtual_silicon && !virtual_silicon->deterministic) {
-        virtual_silicon->wake(cs, clock_now());
+        virtual_silicon->ops->wake(cs, clock_now());
     }
 }

@@ -4,28 +4,23 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * TCG itself knows nothing of clocks, idle states or power.  A model that
- * does (one per machine, created as an object before the vCPUs) publishes this
- * table in virtual_silicon; NULL means that there is none and every hook
- * compiles to a test of that pointer.
+ * TCG itself knows nothing of clocks, idle states or power.  A model that does
+ * is an object, created before the accelerator, and registers itself in
+ * virtual_silicon; without one every hook is a test of that pointer.
  */
 #ifndef EXEC_VIRTUAL_SILICON_H
 #define EXEC_VIRTUAL_SILICON_H
 
 #include "hw/core/cpu.h"
 
+typedef struct VirtualSiliconModel VirtualSiliconModel;
+
 typedef struct VirtualSiliconOps {
-    /* Virtual time follows executed instructions, see accel/tcg/lockstep.c. */
-    bool deterministic;
-
-    /* Length of a lockstep round in ns. */
-    int64_t quantum_ns;
-
     /*
      * Units of budget that an instruction takes in a block with these flags,
      * 1 to 127.
      */
-    unsigned (*insn_cost)(uint32_t tb_flags);
+    unsigned (*insn_cost)(const VirtualSiliconModel *model, uint32_t tb_flags);
 
     /* A vCPU executes num / den units per ns.  Constant in a stretch. */
     void (*speed)(CPUState *cs, uint64_t *num, uint64_t *den);
@@ -34,7 +29,7 @@ typedef struct VirtualSiliconOps {
     int64_t (*ready)(CPUState *cs);
 
     /* Called between rounds: virtual time is @now, no vCPU is executing. */
-    void (*round)(int64_t now);
+    void (*round)(const VirtualSiliconModel *model, int64_t now);
 
     /* The vCPU stopped executing at @now (HLT, MWAIT, waiting for SIPI). */
     void (*rest)(CPUState *cs, int64_t now);
@@ -58,10 +53,23 @@ typedef struct VirtualSiliconOps {
     void (*stored)(CPUState *cs);
 
     /* The guest has asked for power-off or reset at @now. */
-    void (*finish)(int64_t now);
+    void (*finish)(const VirtualSiliconModel *model, int64_t now);
 } VirtualSiliconOps;
 
-extern const VirtualSiliconOps *virtual_silicon;
+/**
+ * VirtualSiliconModel: what TCG knows of the model
+ * @deterministic: virtual time follows executed instructions, see
+ *                 accel/tcg/lockstep.c
+ * @quantum_ns: length of a round in lockstep
+ */
+struct VirtualSiliconModel {
+    const VirtualSiliconOps *ops;
+    bool deterministic;
+    int64_t quantum_ns;
+};
+
+/* The accelerator's, as there is one virtual clock; NULL if it has none. */
+extern const VirtualSiliconModel *virtual_silicon;
 
 static inline bool virtual_silicon_deterministic(void)
 {
@@ -72,7 +80,7 @@ static inline bool virtual_silicon_deterministic(void)
 static inline unsigned virtual_silicon_insn_cost(uint32_t tb_flags)
 {
     return virtual_silicon_deterministic() ?
-           virtual_silicon->insn_cost(tb_flags) : 1;
+           virtual_silicon->ops->insn_cost(virtual_silicon, tb_flags) : 1;
 }
 
 /* The guest powers off or resets: the account of the model ends here. */

@@ -13,29 +13,35 @@
  * RDMSR/WRMSR: true if the model has the register and has dealt with it; both
  * raise #GP themselves.  False: QEMU's own registers come next.
  */
-bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra);
-bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra);
+bool vs_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra);
+bool vs_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra);
 
 /* Changes what CPUID is about to return for @leaf, @sub. */
-void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
+void vs_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
                    uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx);
 
-/* The time stamp counter without the offset that the guest has written. */
-uint64_t silicon_tsc(void);
+/* Has the vCPU a model?  From the first instruction on, or never. */
+static inline bool vs_present(CPUState *cs)
+{
+    return env_archcpu(cs->env_ptr)->vs_thread;
+}
 
-bool silicon_has_waitpkg(void);
+/* The time stamp counter without the offset that the guest has written. */
+uint64_t vs_raw_tsc(CPUX86State *env);
+
+bool vs_has_waitpkg(CPUState *cs);
 
 /* Does PAUSE take more than an instruction's time? */
-bool silicon_pauses(void);
+bool vs_pauses(CPUState *cs);
 
 /* Does a store, a deadline or a masked interrupt end the rest of this vCPU? */
-bool silicon_calls(CPUState *cs);
+bool vs_has_call(CPUState *cs);
 
 /* The guest has read @port: that may be how it asks for a rest. */
-void silicon_inb(CPUX86State *env, uint32_t port);
+void vs_inb(CPUX86State *env, uint32_t port);
 
-void silicon_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra);
-G_NORETURN void silicon_mwait(CPUX86State *env, int next_eip_addend,
+void vs_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra);
+G_NORETURN void vs_mwait(CPUX86State *env, int next_eip_addend,
                               uintptr_t ra);
 
 #endif

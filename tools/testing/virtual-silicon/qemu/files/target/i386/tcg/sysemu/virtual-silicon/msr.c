@@ -8,7 +8,7 @@
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
 #include "exec/exec-all.h"
-#include "silicon.h"
+#include "internal.h"
 #include "target/i386/virtual-silicon.h"
 #include "target/i386/tcg/helper-tcg.h"
 
@@ -37,14 +37,19 @@ static int64_t clock_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-uint64_t silicon_tsc(void)
+static uint64_t tsc_khz(CPUX86State *env)
 {
-    return muldiv64(clock_now(), silicon->config.tsc_khz, 1000000);
+    return vs_thread(env_cpu(env))->config->tsc_khz;
+}
+
+uint64_t vs_raw_tsc(CPUX86State *env)
+{
+    return muldiv64(clock_now(), tsc_khz(env), 1000000);
 }
 
 uint64_t vs_tsc(CPUX86State *env, int64_t now)
 {
-    return muldiv64(now, silicon->config.tsc_khz, 1000000) + env->tsc_offset;
+    return muldiv64(now, tsc_khz(env), 1000000) + env->tsc_offset;
 }
 
 /* The first ns at which the counter shows @tsc or more. */
@@ -52,34 +57,34 @@ int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc)
 {
     uint64_t raw = tsc - env->tsc_offset;
     unsigned __int128 ns = (unsigned __int128)raw * 1000000 +
-                           silicon->config.tsc_khz - 1;
+                           tsc_khz(env) - 1;
 
-    ns /= silicon->config.tsc_khz;
+    ns /= tsc_khz(env);
     return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
 }
 
-static uint32_t energy_units(VsEnergy e)
+static uint32_t energy_units(const VsConfig *c, VsEnergy e)
 {
-    if (silicon->config.energy_unit_uj) {
-        return e.uj / silicon->config.energy_unit_uj;
+    if (c->energy_unit_uj) {
+        return e.uj / c->energy_unit_uj;
     }
-    return ((unsigned __int128)e.uj << silicon->config.energy_unit_shift) /
-           1000000;
+    return ((unsigned __int128)e.uj << c->energy_unit_shift) / 1000000;
 }
 
 static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
                         uint64_t *val)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &t->vs->config;
 
     if (msr == c->pkg_msr) {
-        *val = energy_units(vs_package_energy(t->core->package, now));
+        *val = energy_units(c, vs_package_energy(t->core->package, now));
     } else if (msr == c->cores_msr) {
-        *val = energy_units(vs_cores_energy(t->core->package, now));
+        *val = energy_units(c, vs_cores_energy(t->core->package, now));
     } else if (msr == c->core_msr) {
-        *val = energy_units(vs_core_energy(t->core, now));
+        *val = energy_units(c, vs_core_energy(t->core, now));
     } else if (msr == c->dram_msr) {
-        *val = (uint32_t)(vs_dram_energy(now).uj * 1000 / c->dram_unit_nj);
+        *val = (uint32_t)(vs_dram_energy(t->vs, now).uj * 1000 /
+                          c->dram_unit_nj);
     } else {
         return false;
     }
@@ -89,7 +94,7 @@ static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
 static uint64_t state_ticks(const VsThread *t, unsigned state, int64_t now)
 {
     return muldiv64(vs_core_state_ns(t->core, state, now),
-                    silicon->config.tsc_khz, 1000000);
+                    t->vs->config.tsc_khz, 1000000);
 }
 
 /*
@@ -99,7 +104,7 @@ static uint64_t state_ticks(const VsThread *t, unsigned state, int64_t now)
 static bool read_residency(const VsThread *t, uint32_t msr, int64_t now,
                            uint64_t *val)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &t->vs->config;
     uint64_t ticks = 0;
     bool found = false;
 
@@ -145,29 +150,29 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         *val = vs_tsc(env, now);
         return true;
     case REG_AMD_MPERF_RO:
-        if (!silicon->config.npstates) {
+        if (!t->vs->config.npstates) {
             return false;
         }
         /* fall through */
     case VS_REG_MPERF:
         *val = vs_shown(&t->shown_mperf, vs_mperf(t, now)) /
-               silicon->config.counter_unit;
+               t->vs->config.counter_unit;
         return true;
     case REG_AMD_APERF_RO:
-        if (!silicon->config.npstates) {
+        if (!t->vs->config.npstates) {
             return false;
         }
         /* fall through */
     case VS_REG_APERF:
         *val = vs_shown(&t->shown_aperf, vs_aperf(t, now)) /
-               silicon->config.counter_unit;
+               t->vs->config.counter_unit;
         return true;
     case REG_MISC_ENABLE:
         *val = env->msr_ia32_misc_enable | t->misc_enable | MISC_ENABLE_FIXED;
         return true;
     case REG_UMWAIT_CONTROL:
         *val = t->umwait_control;
-        return silicon->config.waitpkg;
+        return t->vs->config.waitpkg;
     }
     return msr && (vs_request_read(t, msr, val) ||
                    vs_limits_read(t, msr, val) ||
@@ -176,14 +181,14 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
                    vs_described_read(t, msr, val));
 }
 
-bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
+bool vs_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
 {
     VsThread *t = vs_thread(env_cpu(env));
     int64_t now = clock_now();
     VsFaultResult fault;
     bool known;
 
-    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
+    WITH_QEMU_LOCK_GUARD(&t->vs->lock) {
         known = read_register(env, t, msr, now, val);
         fault = vs_fault_register(t, msr, true, now, val);
     }
@@ -194,10 +199,10 @@ bool silicon_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
 }
 
 /* The guest has set the counter; it goes on from there. */
-static void set_counter(VsShown *s, uint64_t count, uint64_t val)
+static void set_counter(VsShown *s, uint64_t count, uint64_t val, unsigned unit)
 {
     *s = (VsShown) { .count = count,
-                     .shown = val * silicon->config.counter_unit,
+                     .shown = val * unit,
                      .permille = s->permille };
 }
 
@@ -230,10 +235,12 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
     case REG_UCODE_REV:         /* written before CPUID(1) to latch it */
         return VS_WRITE_DONE;
     case VS_REG_MPERF:
-        set_counter(&t->shown_mperf, vs_mperf(t, now), val);
+        set_counter(&t->shown_mperf, vs_mperf(t, now), val,
+                    t->config->counter_unit);
         return VS_WRITE_DONE;
     case VS_REG_APERF:
-        set_counter(&t->shown_aperf, vs_aperf(t, now), val);
+        set_counter(&t->shown_aperf, vs_aperf(t, now), val,
+                    t->config->counter_unit);
         return VS_WRITE_DONE;
     case REG_MISC_ENABLE:
         if (val & ~MISC_ENABLE_BITS) {
@@ -242,7 +249,7 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
         env->msr_ia32_misc_enable = val & ~(1ull << 38);
         return vs_request_write(t, msr, val, now);
     case REG_UMWAIT_CONTROL:
-        if (!silicon->config.waitpkg) {
+        if (!t->vs->config.waitpkg) {
             return VS_WRITE_PASS;
         }
         if (val & (~0ull << 32 | 2)) {
@@ -269,13 +276,13 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
     return VS_WRITE_PASS;
 }
 
-bool silicon_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
+bool vs_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
 {
     VsThread *t = vs_thread(env_cpu(env));
     int64_t now = clock_now();
     VsWrite result;
 
-    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
+    WITH_QEMU_LOCK_GUARD(&t->vs->lock) {
         result = vs_fault_register(t, msr, false, now, NULL) == VS_FAULT_GP
                  ? VS_WRITE_FAULT : write_register(env, t, msr, val, now);
     }
@@ -333,7 +340,7 @@ static void apply_leaves(const VirtualSiliconCpuidList *list, LeafOp op,
     }
 }
 
-void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
+void vs_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
                    uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx)
 {
     const VsThread *t = vs_thread(env_cpu(env));
@@ -349,8 +356,8 @@ void silicon_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
     if (leaf == 6 && vs_turbo_disabled(t)) {
         *eax &= ~CPUID_6_EAX_TURBO;
     }
-    if (silicon->faults) {
-        QEMU_LOCK_GUARD(&silicon->lock);
+    if (t->vs->faults) {
+        QEMU_LOCK_GUARD(&t->vs->lock);
         vs_fault_cpuid(t, leaf, sub, regs);
     }
 }

@@ -17,21 +17,19 @@
 #include "sysemu/reset.h"
 #include "sysemu/sysemu.h"
 #include "sysemu/tcg.h"
-#include "silicon.h"
-
-VirtualSilicon *silicon;
+#include "internal.h"
 
 /* What is known only once options and machine are there. */
-static void check_machine(VirtualSilicon *s, Error **errp)
+static void check_machine(VirtualSilicon *vs, Error **errp)
 {
     const CpuTopology *smp = &MACHINE(qdev_get_machine())->smp;
 
     if (!tcg_enabled()) {
         error_setg(errp, "needs -accel tcg");
-    } else if (s->deterministic && !icount_enabled()) {
+    } else if (vs->tcg.deterministic && !icount_enabled()) {
         error_setg(errp, "time=deterministic needs "
                    "-icount shift=0,sleep=off");
-    } else if (!s->deterministic && icount_enabled()) {
+    } else if (!vs->tcg.deterministic && icount_enabled()) {
         error_setg(errp, "-icount needs time=deterministic");
     } else if (smp->max_cpus > VS_THREADS) {
         error_setg(errp, "takes up to %d CPUs, not %u", VS_THREADS,
@@ -42,22 +40,22 @@ static void check_machine(VirtualSilicon *s, Error **errp)
     }
 }
 
-static void machine_threads(void)
+static void machine_threads(VirtualSilicon *vs)
 {
     CPUState *cs;
 
-    QEMU_LOCK_GUARD(&silicon->lock);
+    QEMU_LOCK_GUARD(&vs->lock);
     CPU_FOREACH(cs) {
-        vs_model_add(cs);
+        vs_model_add(vs, cs);
         vs_idle_init(vs_thread(cs));
     }
 }
 
-static void machine_faults(VirtualSilicon *s, Error **errp)
+static void machine_faults(VirtualSilicon *vs, Error **errp)
 {
-    VirtualSiliconFaultList *fault = s->first_faults;
+    VirtualSiliconFaultList *fault = vs->first_faults;
 
-    while (fault && vs_fault_add(fault->value, errp)) {
+    while (fault && vs_fault_add(vs, fault->value, errp)) {
         fault = fault->next;
     }
 }
@@ -66,46 +64,49 @@ static void machine_faults(VirtualSilicon *s, Error **errp)
 static void machine_reset(void *opaque)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    VirtualSilicon *vs = opaque;
 
     if (!now) {
         return;                 /* power-on: all is as vs_model_add() made it */
     }
-    QEMU_LOCK_GUARD(&silicon->lock);
-    for (unsigned i = 0; i < VS_THREADS && silicon->threads[i]; i++) {
-        vs_idle_reset(silicon->threads[i]);
-        vs_model_reset(silicon->threads[i], now);
+    QEMU_LOCK_GUARD(&vs->lock);
+    for (unsigned i = 0; i < VS_THREADS && vs->threads[i]; i++) {
+        vs_idle_reset(vs->threads[i]);
+        vs_model_reset(vs->threads[i], now);
     }
 }
 
 static void machine_done(Notifier *n, void *data)
 {
-    VirtualSilicon *s = container_of(n, VirtualSilicon, machine_done);
+    VirtualSilicon *vs = container_of(n, VirtualSilicon, machine_done);
     Error *err = NULL;
 
-    check_machine(s, &err);
+    check_machine(vs, &err);
     if (!err) {
-        machine_threads();
-        machine_faults(s, &err);
+        machine_threads(vs);
+        machine_faults(vs, &err);
     }
     if (err) {
         error_reportf_err(err, "virtual-silicon: ");
         exit(1);
     }
-    vs_limits_start();
-    qemu_register_reset(machine_reset, NULL);
+    vs_limits_start(vs);
+    qemu_register_reset(machine_reset, vs);
 }
 
 static void at_exit(Notifier *n, void *data)
 {
-    QEMU_LOCK_GUARD(&silicon->lock);
-    vs_finish(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    VirtualSilicon *vs = container_of(n, VirtualSilicon, exit);
+
+    QEMU_LOCK_GUARD(&vs->lock);
+    vs_finish(vs, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
 }
 
-static void silicon_complete(UserCreatable *uc, Error **errp)
+static void vs_complete(UserCreatable *uc, Error **errp)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(uc);
+    VirtualSilicon *vs = VIRTUAL_SILICON(uc);
 
-    if (silicon) {
+    if (virtual_silicon) {
         error_setg(errp, "there is a virtual-silicon object already; "
                    "a machine has one");
         return;
@@ -115,40 +116,39 @@ static void silicon_complete(UserCreatable *uc, Error **errp)
                    "-object");
         return;
     }
-    if (!vs_config_init(&s->config, s->machine, errp)) {
+    if (!vs_config_init(&vs->config, vs->machine, errp)) {
         return;
     }
-    silicon = s;
-    if (!vs_trace_open(errp)) {
-        silicon = NULL;
+    if (!vs_trace_open(vs, errp)) {
         return;
     }
-    error_setg(&s->migration_blocker, "virtual-silicon cannot be migrated");
-    if (migrate_add_blocker(s->migration_blocker, errp)) {
-        silicon = NULL;
+    error_setg(&vs->migration_blocker, "virtual-silicon cannot be migrated");
+    if (migrate_add_blocker(vs->migration_blocker, errp)) {
         return;
     }
-    qemu_mutex_init(&s->lock);
-    s->machine_done.notify = machine_done;
-    qemu_add_machine_init_done_notifier(&s->machine_done);
-    object_ref(s);              /* at_exit() comes after the last user's unref */
-    s->exit.notify = at_exit;
-    qemu_add_exit_notifier(&s->exit);
-    vs_ops_publish(s->deterministic, &s->config);
-    s->complete = true;
+    qemu_mutex_init(&vs->lock);
+    vs->machine_done.notify = machine_done;
+    qemu_add_machine_init_done_notifier(&vs->machine_done);
+    object_ref(vs);              /* at_exit() comes after the last user's unref */
+    vs->exit.notify = at_exit;
+    qemu_add_exit_notifier(&vs->exit);
+    vs->tcg.ops = &vs_ops;
+    vs->tcg.quantum_ns = vs->config.quantum_ns;
+    virtual_silicon = &vs->tcg;
+    vs->complete = true;
 }
 
 /* The guest runs on what has been set: false. */
-static bool can_be_set(VirtualSilicon *s, Error **errp)
+static bool can_be_set(VirtualSilicon *vs, Error **errp)
 {
-    if (s->complete) {
+    if (vs->complete) {
         error_setg(errp, "can only be set when the object is made");
     }
-    return !s->complete;
+    return !vs->complete;
 }
 
 /* The guest runs on it: it stays until the end. */
-static bool silicon_can_be_deleted(UserCreatable *uc)
+static bool vs_can_be_deleted(UserCreatable *uc)
 {
     return false;
 }
@@ -163,13 +163,13 @@ static void get_machine(Object *obj, Visitor *v, const char *name, void *opaque,
 static void set_machine(Object *obj, Visitor *v, const char *name, void *opaque,
                         Error **errp)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
     VirtualSiliconMachine *machine;
 
-    if (can_be_set(s, errp) &&
+    if (can_be_set(vs, errp) &&
         visit_type_VirtualSiliconMachine(v, name, &machine, errp)) {
-        qapi_free_VirtualSiliconMachine(s->machine);
-        s->machine = machine;
+        qapi_free_VirtualSiliconMachine(vs->machine);
+        vs->machine = machine;
     }
 }
 
@@ -180,11 +180,11 @@ static char *get_trace(Object *obj, Error **errp)
 
 static void set_trace(Object *obj, const char *value, Error **errp)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
 
-    if (can_be_set(s, errp)) {
-        g_free(s->trace_file);
-        s->trace_file = g_strdup(value);
+    if (can_be_set(vs, errp)) {
+        g_free(vs->trace_file);
+        vs->trace_file = g_strdup(value);
     }
 }
 
@@ -195,11 +195,11 @@ static char *get_report(Object *obj, Error **errp)
 
 static void set_report(Object *obj, const char *value, Error **errp)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
 
-    if (can_be_set(s, errp)) {
-        g_free(s->report_file);
-        s->report_file = g_strdup(value);
+    if (can_be_set(vs, errp)) {
+        g_free(vs->report_file);
+        vs->report_file = g_strdup(value);
     }
 }
 
@@ -214,28 +214,29 @@ static void get_faults(Object *obj, Visitor *v, const char *name, void *opaque,
 static void set_faults(Object *obj, Visitor *v, const char *name, void *opaque,
                        Error **errp)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
     VirtualSiliconFaultList *faults;
 
-    if (can_be_set(s, errp) &&
+    if (can_be_set(vs, errp) &&
         visit_type_VirtualSiliconFaultList(v, name, &faults, errp)) {
-        qapi_free_VirtualSiliconFaultList(s->first_faults);
-        s->first_faults = faults;
+        qapi_free_VirtualSiliconFaultList(vs->first_faults);
+        vs->first_faults = faults;
     }
 }
 
 /* QMP qom-get: what report= writes at the end, as of now. */
 static char *get_counters(Object *obj, Error **errp)
 {
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
     g_autofree char *copy = NULL;
     char *text;
 
-    if (!silicon || !silicon->threads[0]) {
+    if (!vs->threads[0]) {
         error_setg(errp, "counters: the machine is not there yet");
         return NULL;
     }
-    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
-        text = vs_report(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    WITH_QEMU_LOCK_GUARD(&vs->lock) {
+        text = vs_report(vs, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
     }
     copy = g_strdup(text);
     free(text);
@@ -244,36 +245,36 @@ static char *get_counters(Object *obj, Error **errp)
 
 static int get_time(Object *obj, Error **errp)
 {
-    return VIRTUAL_SILICON(obj)->deterministic;
+    return VIRTUAL_SILICON(obj)->tcg.deterministic;
 }
 
 static void set_time(Object *obj, int value, Error **errp)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
 
-    if (can_be_set(s, errp)) {
-        s->deterministic = value == VIRTUAL_SILICON_TIME_DETERMINISTIC;
+    if (can_be_set(vs, errp)) {
+        vs->tcg.deterministic = value == VIRTUAL_SILICON_TIME_DETERMINISTIC;
     }
 }
 
 /* Only of one that could not be completed: the others stay. */
-static void silicon_finalize(Object *obj)
+static void vs_finalize(Object *obj)
 {
-    VirtualSilicon *s = VIRTUAL_SILICON(obj);
+    VirtualSilicon *vs = VIRTUAL_SILICON(obj);
 
-    qapi_free_VirtualSiliconMachine(s->machine);
-    qapi_free_VirtualSiliconFaultList(s->first_faults);
-    error_free(s->migration_blocker);
-    g_free(s->trace_file);
-    g_free(s->report_file);
+    qapi_free_VirtualSiliconMachine(vs->machine);
+    qapi_free_VirtualSiliconFaultList(vs->first_faults);
+    error_free(vs->migration_blocker);
+    g_free(vs->trace_file);
+    g_free(vs->report_file);
 }
 
-static void silicon_class_init(ObjectClass *oc, void *data)
+static void vs_class_init(ObjectClass *oc, void *data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
 
-    ucc->complete = silicon_complete;
-    ucc->can_be_deleted = silicon_can_be_deleted;
+    ucc->complete = vs_complete;
+    ucc->can_be_deleted = vs_can_be_deleted;
     object_class_property_add(oc, "machine", "VirtualSiliconMachine",
                               get_machine, set_machine, NULL, NULL);
     object_class_property_add_str(oc, "trace", get_trace, set_trace);
@@ -286,20 +287,20 @@ static void silicon_class_init(ObjectClass *oc, void *data)
                                    set_time);
 }
 
-static const TypeInfo silicon_info = {
+static const TypeInfo vs_info = {
     .name = TYPE_VIRTUAL_SILICON,
     .parent = TYPE_OBJECT,
     .instance_size = sizeof(VirtualSilicon),
-    .instance_finalize = silicon_finalize,
-    .class_init = silicon_class_init,
+    .instance_finalize = vs_finalize,
+    .class_init = vs_class_init,
     .interfaces = (InterfaceInfo[]) {
         { TYPE_USER_CREATABLE },
         { }
     },
 };
 
-static void silicon_register_types(void)
+static void vs_register_types(void)
 {
-    type_register_static(&silicon_info);
+    type_register_static(&vs_info);
 }
-type_init(silicon_register_types);
+type_init(vs_register_types);

@@ -14,7 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
-#include "silicon.h"
+#include "internal.h"
 
 #define PERF_CTL_TURBO_OFF      (1ull << 32)
 #define MISC_ENABLE_TURBO_OFF   (1ull << 38)
@@ -188,11 +188,12 @@ static bool autonomous(const VsThread *t)
 static void autonomy_tick(void *opaque)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    VirtualSilicon *vs = opaque;
     bool more = false;
 
-    QEMU_LOCK_GUARD(&silicon->lock);
-    for (unsigned i = 0; i < VS_THREADS && silicon->threads[i]; i++) {
-        VsThread *t = silicon->threads[i];
+    QEMU_LOCK_GUARD(&vs->lock);
+    for (unsigned i = 0; i < VS_THREADS && vs->threads[i]; i++) {
+        VsThread *t = vs->threads[i];
         uint64_t busy = vs_state_ns(t, VS_C0, now);
         int share = MIN((busy - t->busy_seen) * SHARE_ONE / AUTONOMY_PERIOD_NS,
                         SHARE_ONE);
@@ -205,19 +206,19 @@ static void autonomy_tick(void *opaque)
         }
     }
     if (more) {
-        timer_mod(silicon->autonomy, now + AUTONOMY_PERIOD_NS);
+        timer_mod(vs->autonomy, now + AUTONOMY_PERIOD_NS);
     }
 }
 
 static void request_changed(VsThread *t, int64_t now)
 {
     if (autonomous(t)) {
-        if (!silicon->autonomy) {
-            silicon->autonomy = timer_new_ns(QEMU_CLOCK_VIRTUAL,
-                                             autonomy_tick, NULL);
+        if (!t->vs->autonomy) {
+            t->vs->autonomy = timer_new_ns(QEMU_CLOCK_VIRTUAL,
+                                           autonomy_tick, t->vs);
         }
-        if (!timer_pending(silicon->autonomy)) {
-            timer_mod(silicon->autonomy, now + AUTONOMY_PERIOD_NS);
+        if (!timer_pending(t->vs->autonomy)) {
+            timer_mod(t->vs->autonomy, now + AUTONOMY_PERIOD_NS);
         }
     }
     vs_model_change(t, now);
@@ -323,7 +324,7 @@ static VsWrite hwp_write(VsThread *t, uint32_t msr, uint64_t val)
         if (val & ~1ull) {
             return VS_WRITE_FAULT;
         }
-        package->pm_enable |= val;              /* only reset clears it */
+        package->pm_enable |= val;                      /* reset clears it */
         return VS_WRITE_DONE;
     case REG_HWP_REQUEST:
         t->hwp_request = val;
@@ -343,7 +344,7 @@ static void perf_ctl_write(VsThread *t, uint64_t val, int64_t now)
     unsigned first = t->cs->cpu_index / n * n;
 
     for (unsigned i = first; i < first + n && i < VS_THREADS; i++) {
-        VsThread *other = silicon->threads[i];
+        VsThread *other = t->vs->threads[i];
 
         if (other) {
             other->perf_ctl = val;
@@ -388,7 +389,7 @@ static VsWrite amd_write(VsThread *t, uint32_t msr, uint64_t val)
         if (!cppc) {
             return VS_WRITE_PASS;
         }
-        t->core->package->cppc_enable |= val & 1;       /* only reset clears it */
+        t->core->package->cppc_enable |= val & 1;       /* reset clears it */
         return VS_WRITE_DONE;
     case REG_AMD_CPPC_REQ:
         if (!cppc) {

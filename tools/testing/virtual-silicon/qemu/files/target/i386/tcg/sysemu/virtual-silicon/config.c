@@ -9,7 +9,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
-#include "silicon.h"
+#include "internal.h"
 
 static unsigned list_length(const void *list)
 {
@@ -74,13 +74,14 @@ static bool set_pstates(VsConfig *c, const VirtualSiliconPstates *p,
                         Error **errp)
 {
     unsigned n = list_length(p->ratios);
+    const uint8List *r;
 
     if (!n || n > VS_PSTATES) {
         error_setg(errp, "machine.pstates.ratios: needs 1 to %d entries, not "
                    "%u", VS_PSTATES, n);
         return false;
     }
-    for (const uint8List *r = p->ratios; r; r = r->next) {
+    for (r = p->ratios; r; r = r->next) {
         c->pstate_ratios[c->npstates++] = r->value;
     }
     c->cppc_nominal = p->cppc_nominal;
@@ -167,6 +168,7 @@ static bool set_state(const VsConfig *c, VsState *s,
                       const VirtualSiliconIdleState *i, Error **errp)
 {
     unsigned n = list_length(i->hints);
+    const uint8List *h;
 
     if (!n == !i->has_port || n > VS_HINTS) {
         error_setg(errp, "machine.idle: %s: needs 1 to %d hints, or a port",
@@ -179,7 +181,7 @@ static bool set_state(const VsConfig *c, VsState *s,
         .active = i->active,
         .residency_msr = i->residency_msr,
     };
-    for (const uint8List *h = i->hints; h; h = h->next) {
+    for (h = i->hints; h; h = h->next) {
         s->hints[s->nhints++] = h->value;
     }
     return set_rest(c, s, i->rest, errp);
@@ -301,8 +303,8 @@ static bool set_rates(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
     c->cycle_unit = common_divisor(c->kernel_cycles, c->user_cycles);
     if (!c->kernel_cycles || !c->user_cycles ||
         MAX(c->kernel_cycles, c->user_cycles) / c->cycle_unit > INSN_COST_MAX) {
-        error_setg(errp, "machine.speed: kernel- and user-cycles-per-1000-insns "
-                   "must be above 0, and the greater at most %d times their "
+        error_setg(errp, "machine.speed: kernel-cycles-per-1000-insns and "
+                   "user-cycles-per-1000-insns must be above 0, and the greater at most %d times their "
                    "greatest common divisor", INSN_COST_MAX);
         return false;
     }
@@ -403,8 +405,11 @@ static bool set_classes(VsConfig *c, const VirtualSiliconMachine *m,
 
 const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu)
 {
-    for (const VsClass *class = config->classes; class; class = class->next) {
-        for (const uint16List *i = class->cpus; i; i = i->next) {
+    const VsClass *class;
+    const uint16List *i;
+
+    for (class = config->classes; class; class = class->next) {
+        for (i = class->cpus; i; i = i->next) {
             if (i->value == cpu) {
                 return &class->config;
             }

@@ -12,14 +12,14 @@
  * idle.c     MONITOR/MWAIT, UMONITOR/UMWAIT/TPAUSE
  * faults.c   breaking it on purpose
  * trace.c    the model's own account of what happened
- * object.c   -object virtual-silicon, and the table of hooks for TCG
+ * object.c   -object virtual-silicon
  *
  * Units: time in ns, frequency in kHz, power in uW, energy in uJ with the
  * remainder in fJ (uW * ns).  Everything below the threads' own vCPU state is
  * protected by VirtualSilicon.lock.
  */
-#ifndef I386_TCG_SILICON_H
-#define I386_TCG_SILICON_H
+#ifndef I386_TCG_VIRTUAL_SILICON_H
+#define I386_TCG_VIRTUAL_SILICON_H
 
 #include "qemu/osdep.h"
 #include "qemu/thread.h"
@@ -27,6 +27,10 @@
 #include "qapi/qapi-types-virtual-silicon.h"
 #include "qom/object.h"
 #include "cpu.h"
+#include "exec/virtual-silicon.h"
+
+#define TYPE_VIRTUAL_SILICON "virtual-silicon"
+OBJECT_DECLARE_SIMPLE_TYPE(VirtualSilicon, VIRTUAL_SILICON)
 
 #define VS_THREADS      256
 #define VS_STATES       16
@@ -175,6 +179,7 @@ enum {
 typedef struct VsFault VsFault;
 typedef struct VsPackage VsPackage;
 typedef struct VsThread VsThread;
+typedef struct VsTrace VsTrace;
 
 /*
  * @number: of its first thread
@@ -200,13 +205,14 @@ typedef struct VsCore {
 } VsCore;
 
 struct VsPackage {
+    VirtualSilicon *vs;
     int id;
     unsigned ncores;
     VsCore *cores[VS_THREADS];
     bool changed;               /* requests or busy cores did */
     unsigned level;
     uint64_t uncore_uw;
-    int64_t since;              /* energy and level_ns are accounted up to here */
+    int64_t since;              /* energy, level_ns: accounted up to here */
     uint64_t level_ns[VS_LEVELS];
     VsEnergy uncore;
     uint64_t pm_enable;         /* HWP; for the whole package, */
@@ -227,6 +233,7 @@ struct VsPackage {
  * @pause_cycles: all of them
  */
 struct VsThread {
+    VirtualSilicon *vs;
     CPUState *cs;
     const VsConfig *config;     /* of its class */
     VsCore *core;
@@ -259,11 +266,11 @@ struct VsThread {
 
 struct VirtualSilicon {
     Object parent;
+    VirtualSiliconModel tcg;
     VirtualSiliconMachine *machine;     /* owns what the configuration names */
     VirtualSiliconFaultList *first_faults;
     char *trace_file;
     char *report_file;
-    bool deterministic;
     Error *migration_blocker;
     Notifier machine_done;
     Notifier exit;
@@ -276,21 +283,21 @@ struct VirtualSilicon {
     VsFault *faults;
     QEMUTimer *autonomy;
     QEMUTimer *limiter;
-    bool trace;                 /* somebody writes it down */
+    VsTrace *trace;             /* NULL: nobody writes it down */
     int64_t energy_traced;
     bool finished;
     bool complete;
 };
 
-#define TYPE_VIRTUAL_SILICON "virtual-silicon"
-OBJECT_DECLARE_SIMPLE_TYPE(VirtualSilicon, VIRTUAL_SILICON)
-
-/* The one model of this machine. */
-extern VirtualSilicon *silicon;
-
+/* NULL until the machine is there. */
 static inline VsThread *vs_thread(CPUState *cs)
 {
-    return silicon->threads[cs->cpu_index];
+    return env_archcpu(cs->env_ptr)->vs_thread;
+}
+
+static inline VirtualSilicon *vs_of_model(const VirtualSiliconModel *model)
+{
+    return container_of(model, VirtualSilicon, tcg);
 }
 
 /* config.c */
@@ -299,7 +306,7 @@ bool vs_config_init(VsConfig *config, const VirtualSiliconMachine *machine,
 const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu);
 
 /* model.c: all with the lock held */
-void vs_model_add(CPUState *cs);
+void vs_model_add(VirtualSilicon *vs, CPUState *cs);
 void vs_model_reset(VsThread *t, int64_t now);
 void vs_model_update(VsPackage *package, int64_t now);
 void vs_model_change(VsThread *t, int64_t now);
@@ -313,7 +320,7 @@ bool vs_core_shared(const VsThread *t);
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_package_energy(const VsPackage *package, int64_t now);
 VsEnergy vs_core_energy(const VsCore *core, int64_t now);
-VsEnergy vs_dram_energy(int64_t now);
+VsEnergy vs_dram_energy(const VirtualSilicon *vs, int64_t now);
 uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now);
 
 /* requests.c: with the lock held */
@@ -326,11 +333,12 @@ bool vs_request_read(const VsThread *t, uint32_t msr, uint64_t *val);
 VsWrite vs_request_write(VsThread *t, uint32_t msr, uint64_t val, int64_t now);
 
 /* limits.c: with the lock held, but for the start */
-void vs_limits_start(void);
+void vs_limits_start(VirtualSilicon *vs);
 bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val);
 
 /* faults.c; the parts that registers and clocks ask: with the lock held */
-bool vs_fault_add(const VirtualSiliconFault *what, Error **errp);
+bool vs_fault_add(VirtualSilicon *vs, const VirtualSiliconFault *what,
+                  Error **errp);
 uint64_t vs_shown(const VsShown *s, uint64_t count);
 VsFaultResult vs_fault_register(VsThread *t, uint32_t msr, bool read,
                                 int64_t now, uint64_t *val);
@@ -342,7 +350,7 @@ unsigned vs_fault_limit(const VsThread *t, unsigned ratio);
 void vs_idle_call(VsThread *t, VsReason reason);
 void vs_idle_init(VsThread *t);
 void vs_idle_reset(VsThread *t);
-void vs_ops_publish(bool deterministic, const VsConfig *c);
+extern const VirtualSiliconOps vs_ops;
 
 /* msr.c */
 uint64_t vs_tsc(CPUX86State *env, int64_t now);
@@ -350,13 +358,14 @@ bool vs_described_read(const VsThread *t, uint32_t msr, uint64_t *val);
 int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc);
 
 /* trace.c: all with the lock held */
-bool vs_trace_open(Error **errp);
+bool vs_trace_open(VirtualSilicon *vs, Error **errp);
 void vs_trace_khz(VsThread *t, int64_t now);
 void vs_trace_idle(const VsThread *t, int64_t now);
 void vs_trace_wake(const VsThread *t, int64_t now, VsReason reason);
-void vs_trace_energy(int64_t now);
+void vs_trace_energy(VirtualSilicon *vs, int64_t now);
 void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value);
-void vs_finish(int64_t now);
-char *vs_report(int64_t now);           /* JSON; to be freed with free() */
+void vs_finish(VirtualSilicon *vs, int64_t now);
+/* JSON; to be freed with free() */
+char *vs_report(const VirtualSilicon *vs, int64_t now);
 
 #endif

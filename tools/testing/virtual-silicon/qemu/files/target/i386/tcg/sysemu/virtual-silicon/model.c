@@ -13,13 +13,13 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
-#include "silicon.h"
+#include "internal.h"
 
 #define FJ_PER_UJ 1000000000ll
 
-static VsState *vs_state(unsigned state)
+static const VsState *state_of(const VsThread *t)
 {
-    return &silicon->config.states[state];
+    return &t->config->states[t->state];
 }
 
 static void counter_add(VsCounter *c, int64_t ns, uint64_t khz)
@@ -65,8 +65,8 @@ static void settle_thread(VsThread *t, int64_t now)
     if (ns <= 0) {
         return;
     }
-    if (vs_state(t->state)->unhalted) {
-        counter_add(&t->mperf, ns, silicon->config.tsc_khz);
+    if (state_of(t)->unhalted) {
+        counter_add(&t->mperf, ns, t->vs->config.tsc_khz);
         counter_add(&t->aperf, ns, t->core->khz);
     }
     t->ns[t->state] += ns;
@@ -92,10 +92,10 @@ static uint64_t core_uw(const VsCore *core)
     uint64_t most = 0, others = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
-        unsigned state = core->threads[i]->state;
-        uint64_t uw = state_uw(core, state);
+        const VsThread *t = core->threads[i];
+        uint64_t uw = state_uw(core, t->state);
 
-        others += vs_state(state)->unhalted ? MIN(uw, most) : 0;
+        others += state_of(t)->unhalted ? MIN(uw, most) : 0;
         most = MAX(most, uw);
     }
     return most + others * core->config->sibling_permille / 1000;
@@ -153,7 +153,7 @@ static void settle_core(VsCore *core, int64_t now)
 static bool core_active(const VsCore *core)
 {
     for (unsigned i = 0; i < core->nthreads; i++) {
-        if (vs_state(core->threads[i]->state)->active) {
+        if (state_of(core->threads[i])->active) {
             return true;
         }
     }
@@ -162,7 +162,7 @@ static bool core_active(const VsCore *core)
 
 static unsigned turbo_limit(const VsPackage *package)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &package->vs->config;
     unsigned active = 0, bin = 0;
 
     for (unsigned i = 0; i < package->ncores; i++) {
@@ -186,7 +186,7 @@ static unsigned core_ratio(const VsCore *core)
     for (unsigned i = 0; i < core->nthreads; i++) {
         const VsThread *t = core->threads[i];
 
-        if (!active || vs_state(t->state)->active) {
+        if (!active || state_of(t)->active) {
             ratio = MAX(ratio, vs_request_ratio(t));
         }
     }
@@ -209,7 +209,7 @@ bool vs_core_shared(const VsThread *t)
 /* The uncore rests as deep as the core that rests least. */
 static unsigned package_level(const VsPackage *package)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &package->vs->config;
     unsigned depth = VS_STATES, level = 0;
 
     for (unsigned i = 0; i < package->ncores; i++) {
@@ -229,14 +229,14 @@ static uint64_t uncore_uw(const VsPackage *package, unsigned level)
     unsigned fastest = 0;
 
     if (level) {
-        return silicon->config.levels[level].uncore_uw;
+        return package->vs->config.levels[level].uncore_uw;
     }
     for (unsigned i = 0; i < package->ncores; i++) {
         if (core_active(package->cores[i])) {
             fastest = MAX(fastest, ratio_index(package->cores[i]));
         }
     }
-    return silicon->config.uncore_uw[fastest];
+    return package->vs->config.uncore_uw[fastest];
 }
 
 static void settle_package(VsPackage *package, int64_t now)
@@ -277,24 +277,26 @@ static void set_khz(VsCore *core, uint64_t khz, int64_t now)
 }
 
 /*
- * Slots of several packages or cores are out of step: each begins a share of the
- * period later than the one before, the golden section's, which spreads any number.
+ * Slots of several packages or cores are out of step: each begins a share of
+ * the period later than the one before, the golden section's, which spreads any
+ * number.
  */
 static int64_t next_slot(const VsCore *core, int64_t period, int64_t now)
 {
-    const VirtualSiliconTransition *tr = silicon->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
     int64_t number = tr->per_core ? core->number : core->package->id;
     int64_t phase = number * 618034 % 1000000 * period / 1000000;
 
     return now + period - ((now - phase) % period + period) % period;
 }
 
-/* When the core will look at what is asked for, and what it takes from there. */
+/* When the core will look at what is asked for, and what follows takes. */
 static void plan_transition(VsCore *core, int64_t now)
 {
-    const VirtualSiliconTransition *tr = silicon->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
     bool up = core->target_khz > core->khz;
-    bool far = core->target_khz > tr->long_above_ratio * core->config->bus_khz &&
+    uint64_t long_khz = tr->long_above_ratio * core->config->bus_khz;
+    bool far = core->target_khz > long_khz &&
                now >= core->changed + tr->long_after_ns;
     int64_t period = far && tr->long_period_ns ? tr->long_period_ns
                                                : tr->period_ns;
@@ -312,7 +314,7 @@ static void plan_transition(VsCore *core, int64_t now)
 /* The new clock is there; threads that execute stand still first. */
 static void arrive(VsCore *core, int64_t now)
 {
-    int64_t ready = now + silicon->config.transition->halt_ns;
+    int64_t ready = now + core->package->vs->config.transition->halt_ns;
 
     core->left_khz = core->khz;
     core->changed = now;
@@ -333,10 +335,10 @@ static void arrive(VsCore *core, int64_t now)
 static void transition_step(void *opaque)
 {
     VsCore *core = opaque;
-    const VirtualSiliconTransition *tr = silicon->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
-    QEMU_LOCK_GUARD(&silicon->lock);
+    QEMU_LOCK_GUARD(&core->package->vs->lock);
     if (!core->moving_to && core->target_khz != core->khz) {
         int64_t ns = core->target_khz > core->khz ? tr->up_ns : tr->down_ns;
 
@@ -357,7 +359,7 @@ static void transition_step(void *opaque)
 /* Until its slot a change takes a newer target along, but no longer. */
 static void start_transition(VsCore *core, uint64_t khz, int64_t now)
 {
-    const VirtualSiliconTransition *tr = silicon->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
 
     core->target_khz = khz;
     if (!tr) {
@@ -387,7 +389,7 @@ void vs_model_update(VsPackage *package, int64_t now)
 void vs_model_change(VsThread *t, int64_t now)
 {
     t->core->package->changed = true;
-    if (!silicon->deterministic) {
+    if (!t->vs->tcg.deterministic) {
         vs_model_update(t->core->package, now);
     }
 }
@@ -413,7 +415,7 @@ void vs_model_rest(VsThread *t, int64_t now)
  */
 static uint32_t draw(const VsThread *t)
 {
-    uint64_t z = silicon->config.seed + ((uint64_t)t->cs->cpu_index << 32) +
+    uint64_t z = t->vs->config.seed + ((uint64_t)t->cs->cpu_index << 32) +
                  t->entries[t->state] * 0x9e3779b97f4a7c15ull;
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -451,7 +453,8 @@ static const VsState *left_state(const VsThread *t)
 {
     unsigned depth = MIN(t->state, core_state(t->core));
 
-    return vs_state(t->state < VS_MWAIT ? t->state : MAX(depth, VS_MWAIT));
+    return &t->config->states[t->state < VS_MWAIT ? t->state
+                                                  : MAX(depth, VS_MWAIT)];
 }
 
 /* When the core had entered @s: after the last of its threads went to rest. */
@@ -462,7 +465,7 @@ static int64_t entered_at(const VsThread *t, const VsState *s)
     for (unsigned i = 0; i < t->core->nthreads; i++) {
         const VsThread *other = t->core->threads[i];
 
-        if (other->state != VS_C0 && vs_state(other->state) == s) {
+        if (other->state != VS_C0 && state_of(other) == s) {
             last = MAX(last, other->entered);
         }
     }
@@ -485,7 +488,7 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
     if (t->state == VS_C0) {
         return event;
     }
-    if (silicon->deterministic && t->state != VS_OFF) {
+    if (t->vs->tcg.deterministic && t->state != VS_OFF) {
         uint32_t ppm = draw(t);
         int64_t exit = quantile_ns(s, s->exit_ns, ppm);
         int64_t early = reason != VS_TIMER ? 0 :
@@ -493,7 +496,7 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
 
         left = MAX(left - early, entered_at(t, s));
         runs = MAX(left + exit + cycles_ns(t->core, s->exit_cycles) +
-                   silicon->config.levels[t->core->package->level].exit_ns,
+                   t->vs->config.levels[t->core->package->level].exit_ns,
                    MAX(event, t->core->ready));
     }
     settle_thread(t, left);
@@ -513,17 +516,17 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
 
 uint64_t vs_aperf(const VsThread *t, int64_t now)
 {
-    bool runs = vs_state(t->state)->unhalted;
+    bool runs = state_of(t)->unhalted;
 
     return counter_peek(t->aperf, runs ? now - t->since : 0, t->core->khz);
 }
 
 uint64_t vs_mperf(const VsThread *t, int64_t now)
 {
-    bool runs = vs_state(t->state)->unhalted;
+    bool runs = state_of(t)->unhalted;
 
     return counter_peek(t->mperf, runs ? now - t->since : 0,
-                        silicon->config.tsc_khz);
+                        t->vs->config.tsc_khz);
 }
 
 uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now)
@@ -548,7 +551,7 @@ uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now)
     int64_t ns = package->level_ns[level] +
                  (package->level == level ? now - package->since : 0);
 
-    return muldiv64(ns, silicon->config.tsc_khz, 1000000);
+    return muldiv64(ns, package->vs->config.tsc_khz, 1000000);
 }
 
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now)
@@ -569,24 +572,25 @@ VsEnergy vs_package_energy(const VsPackage *package, int64_t now)
     return energy_sum(vs_cores_energy(package, now), uncore);
 }
 
-VsEnergy vs_dram_energy(int64_t now)
+VsEnergy vs_dram_energy(const VirtualSilicon *vs, int64_t now)
 {
-    return energy_add((VsEnergy) { }, now, silicon->config.dram_uw);
+    return energy_add((VsEnergy) { }, now, vs->config.dram_uw);
 }
 
-static VsPackage *find_package(int id)
+static VsPackage *find_package(VirtualSilicon *vs, int id)
 {
     VsPackage *package;
 
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        if (silicon->packages[i]->id == id) {
-            return silicon->packages[i];
+    for (unsigned i = 0; i < vs->npackages; i++) {
+        if (vs->packages[i]->id == id) {
+            return vs->packages[i];
         }
     }
     package = g_new0(VsPackage, 1);
+    package->vs = vs;
     package->id = id;
-    package->limit_ratio = silicon->config.max_ratio;
-    silicon->packages[silicon->npackages++] = package;
+    package->limit_ratio = vs->config.max_ratio;
+    vs->packages[vs->npackages++] = package;
     return package;
 }
 
@@ -603,7 +607,7 @@ static VsCore *find_core(VsPackage *package, X86CPU *cpu)
     }
     core = g_new0(VsCore, 1);
     core->package = package;
-    core->config = vs_config_of(&silicon->config, CPU(cpu)->cpu_index);
+    core->config = vs_config_of(&package->vs->config, CPU(cpu)->cpu_index);
     core->khz = core->config->base_ratio * core->config->bus_khz;
     core->target_khz = core->khz;
     core->number = CPU(cpu)->cpu_index;
@@ -612,14 +616,15 @@ static VsCore *find_core(VsPackage *package, X86CPU *cpu)
     return core;
 }
 
-void vs_model_add(CPUState *cs)
+void vs_model_add(VirtualSilicon *vs, CPUState *cs)
 {
     X86CPU *cpu = X86_CPU(cs);
     VsThread *t = g_new0(VsThread, 1);
 
+    t->vs = vs;
     t->cs = cs;
-    t->config = vs_config_of(&silicon->config, cs->cpu_index);
-    t->core = find_core(find_package(cpu->socket_id), cpu);
+    t->config = vs_config_of(&vs->config, cs->cpu_index);
+    t->core = find_core(find_package(vs, cpu->socket_id), cpu);
     g_assert(t->core->nthreads < ARRAY_SIZE(t->core->threads));
     t->core->threads[t->core->nthreads++] = t;
     t->state = cs->cpu_index ? VS_OFF : VS_C0;
@@ -629,7 +634,8 @@ void vs_model_add(CPUState *cs)
     t->registers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     vs_request_reset(t);
     t->core->package->changed = true;
-    silicon->threads[cs->cpu_index] = t;
+    vs->threads[cs->cpu_index] = t;
+    cpu->vs_thread = t;
 }
 
 /* The guest's view of a counter begins anew; a fault of it goes on. */

@@ -16,7 +16,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
-#include "silicon.h"
+#include "internal.h"
 
 #define PERIOD_NS 1000000
 
@@ -39,7 +39,7 @@ static PowerLimit power_limit(const VsThread *t, unsigned n)
     uint64_t units = 0, limits = 0;
     uint32_t limit;
 
-    if (!silicon->config.power_limit ||
+    if (!t->vs->config.power_limit ||
         !vs_described_read(t, REG_RAPL_POWER_UNIT, &units) ||
         !vs_described_read(t, REG_PKG_POWER_LIMIT, &limits)) {
         return (PowerLimit) { };
@@ -67,7 +67,7 @@ static uint64_t sample_uw(VsPackage *p, int64_t now)
 
 static void track_temperature(VsPackage *p, uint64_t uw)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &p->vs->config;
     int64_t settled = c->ambient_mc + uw / 1000 * c->rth_mk_per_w / 1000;
 
     p->temperature_mc += (settled - p->temperature_mc) * PERIOD_NS /
@@ -76,7 +76,7 @@ static void track_temperature(VsPackage *p, uint64_t uw)
 
 static void renew_limit(VsPackage *p, int64_t now)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &p->vs->config;
     uint64_t uw = sample_uw(p, now);
     unsigned ratio = p->limit_ratio, lowest = c->max_ratio;
     bool over = false, under = true;
@@ -111,7 +111,7 @@ static void renew_limit(VsPackage *p, int64_t now)
     if (ratio != p->limit_ratio) {
         p->limit_ratio = ratio;
         p->changed = true;
-        if (!silicon->deterministic) {
+        if (!p->vs->tcg.deterministic) {
             vs_model_update(p, now);
         }
     }
@@ -120,26 +120,27 @@ static void renew_limit(VsPackage *p, int64_t now)
 static void limiter_tick(void *opaque)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    VirtualSilicon *vs = opaque;
 
-    QEMU_LOCK_GUARD(&silicon->lock);
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        renew_limit(silicon->packages[i], now);
+    QEMU_LOCK_GUARD(&vs->lock);
+    for (unsigned i = 0; i < vs->npackages; i++) {
+        renew_limit(vs->packages[i], now);
     }
-    timer_mod(silicon->limiter, now + PERIOD_NS);
+    timer_mod(vs->limiter, now + PERIOD_NS);
 }
 
-void vs_limits_start(void)
+void vs_limits_start(VirtualSilicon *vs)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &vs->config;
 
     if (!c->power_limit && !c->rth_mk_per_w) {
         return;
     }
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        silicon->packages[i]->temperature_mc = c->ambient_mc;
+    for (unsigned i = 0; i < vs->npackages; i++) {
+        vs->packages[i]->temperature_mc = c->ambient_mc;
     }
-    silicon->limiter = timer_new_ns(QEMU_CLOCK_VIRTUAL, limiter_tick, NULL);
-    timer_mod(silicon->limiter, PERIOD_NS);
+    vs->limiter = timer_new_ns(QEMU_CLOCK_VIRTUAL, limiter_tick, vs);
+    timer_mod(vs->limiter, PERIOD_NS);
 }
 
 /*
@@ -149,7 +150,7 @@ void vs_limits_start(void)
  */
 bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &t->vs->config;
     int64_t below = c->tjmax_mc - t->core->package->temperature_mc;
     bool event = vs_fault_limit(t, UINT_MAX) != UINT_MAX;
 

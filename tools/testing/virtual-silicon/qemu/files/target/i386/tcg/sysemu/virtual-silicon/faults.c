@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What a fault is, and its values, is in qapi/virtual-silicon.json.  Faults come
- * with the object's property "faults" and by QMP, virtual-silicon-fault.
+ * What a fault is, and its values, is in qapi/virtual-silicon.json.  Faults
+ * come with the object's property "faults" and by QMP, virtual-silicon-fault.
  */
 #include "qemu/osdep.h"
 #include "qapi/clone-visitor.h"
@@ -13,13 +13,14 @@
 #include "qapi/qapi-visit-virtual-silicon.h"
 #include "qemu/lockable.h"
 #include "qemu/main-loop.h"
-#include "silicon.h"
+#include "internal.h"
 
 /**
  * VsFault: a fault that was asked for
  * @reads: so many are left; 0: no limit
  */
 struct VsFault {
+    VirtualSilicon *vs;
     VirtualSiliconFault *what;
     uint64_t reads;
     bool active, over;
@@ -79,7 +80,9 @@ static bool fault_lasts(const VsFault *f)
 
 uint64_t vs_shown(const VsShown *s, uint64_t count)
 {
-    return s->shown + (unsigned __int128)(count - s->count) * s->permille / 1000;
+    unsigned __int128 since = count - s->count;
+
+    return s->shown + since * s->permille / 1000;
 }
 
 /* From here on the counter shows @shown and counts at @permille. */
@@ -140,12 +143,12 @@ static void fault_counters(const VsFault *f, VsThread *t, int64_t now,
     }
 }
 
-static void fault_packages(int64_t now)
+static void fault_packages(VirtualSilicon *vs, int64_t now)
 {
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        silicon->packages[i]->changed = true;
-        if (!silicon->deterministic) {
-            vs_model_update(silicon->packages[i], now);
+    for (unsigned i = 0; i < vs->npackages; i++) {
+        vs->packages[i]->changed = true;
+        if (!vs->tcg.deterministic) {
+            vs_model_update(vs->packages[i], now);
         }
     }
 }
@@ -155,21 +158,21 @@ static void fault_switch(VsFault *f, int64_t now, bool begin)
     f->active = begin;
     f->over = !begin;
     for (unsigned i = 0; i < VS_THREADS; i++) {
-        VsThread *t = silicon->threads[i];
+        VsThread *t = f->vs->threads[i];
 
         if (t && fault_hits(f, t)) {
             fault_counters(f, t, now, begin);
         }
     }
     if (f->what->kind == VIRTUAL_SILICON_FAULT_KIND_LIMIT) {
-        fault_packages(now);
+        fault_packages(f->vs, now);
     }
 }
 
 static void fault_wake(const VsFault *f)
 {
     for (unsigned i = 0; i < VS_THREADS; i++) {
-        VsThread *t = silicon->threads[i];
+        VsThread *t = f->vs->threads[i];
 
         if (t && fault_hits(f, t) && t->state > VS_OFF) {
             vs_idle_call(t, VS_OTHER);
@@ -191,7 +194,7 @@ static void fault_begin(void *opaque)
             timer_mod(f->begin, now + f->what->u.wake.every_ns);
         }
     }
-    WITH_QEMU_LOCK_GUARD(&silicon->lock) {
+    WITH_QEMU_LOCK_GUARD(&f->vs->lock) {
         if (!f->active) {
             fault_switch(f, now, true);
         }
@@ -207,7 +210,7 @@ static void fault_end(void *opaque)
     VsFault *f = opaque;
 
     timer_del(f->begin);
-    QEMU_LOCK_GUARD(&silicon->lock);
+    QEMU_LOCK_GUARD(&f->vs->lock);
     if (fault_lasts(f)) {
         fault_switch(f, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), false);
     }
@@ -240,7 +243,7 @@ VsFaultResult vs_fault_register(VsThread *t, uint32_t msr, bool read,
 {
     VsFaultResult result = VS_FAULT_NONE;
 
-    for (VsFault *f = silicon->faults; f; f = f->next) {
+    for (VsFault *f = t->vs->faults; f; f = f->next) {
         if (!fault_lasts(f) || !fault_hits(f, t) || !fault_has_msr(f, msr)) {
             continue;
         }
@@ -260,7 +263,7 @@ VsFaultResult vs_fault_register(VsThread *t, uint32_t msr, bool read,
 void vs_fault_cpuid(const VsThread *t, uint32_t leaf, uint32_t sub,
                     uint32_t *regs[4])
 {
-    for (VsFault *f = silicon->faults; f; f = f->next) {
+    for (VsFault *f = t->vs->faults; f; f = f->next) {
         const VirtualSiliconFaultCpuid *c = &f->what->u.cpuid;
 
         if (f->what->kind == VIRTUAL_SILICON_FAULT_KIND_CPUID &&
@@ -273,7 +276,7 @@ void vs_fault_cpuid(const VsThread *t, uint32_t leaf, uint32_t sub,
 
 unsigned vs_fault_limit(const VsThread *t, unsigned ratio)
 {
-    for (VsFault *f = silicon->faults; f; f = f->next) {
+    for (VsFault *f = t->vs->faults; f; f = f->next) {
         if (f->what->kind == VIRTUAL_SILICON_FAULT_KIND_LIMIT &&
             fault_lasts(f) && fault_hits(f, t)) {
             ratio = MIN(ratio, f->what->u.limit.ratio);
@@ -283,13 +286,14 @@ unsigned vs_fault_limit(const VsThread *t, unsigned ratio)
 }
 
 /* What the types leave open: NULL, or what must hold and does not. */
-static const char *fault_wrong(const VirtualSiliconFault *what)
+static const char *fault_wrong(const VirtualSilicon *vs,
+                               const VirtualSiliconFault *what)
 {
     const VirtualSiliconFaultGp *reg = fault_register(what);
     const VirtualSiliconFaultStop *stop = fault_stop(what);
 
     if (what->has_cpu &&
-        (what->cpu >= VS_THREADS || !silicon->threads[what->cpu])) {
+        (what->cpu >= VS_THREADS || !vs->threads[what->cpu])) {
         return "cpu must be one of the machine's";
     }
     if (what->has_duration_ns && !what->duration_ns) {
@@ -315,12 +319,13 @@ static const char *fault_wrong(const VirtualSiliconFault *what)
     return NULL;
 }
 
-static VsFault *fault_new(const VirtualSiliconFault *what)
+static VsFault *fault_new(VirtualSilicon *vs, const VirtualSiliconFault *what)
 {
     const VirtualSiliconFaultGp *reg = fault_register(what);
     const VirtualSiliconFaultStop *stop = fault_stop(what);
     VsFault *f = g_new0(VsFault, 1);
 
+    f->vs = vs;
     f->what = QAPI_CLONE(VirtualSiliconFault, what);
     f->reads = stop ? stop->reads : reg ? reg->reads : 0;
     f->begin = timer_new_ns(QEMU_CLOCK_VIRTUAL, fault_begin, f);
@@ -330,9 +335,9 @@ static VsFault *fault_new(const VirtualSiliconFault *what)
 
 static void fault_append(VsFault *f)
 {
-    VsFault **last = &silicon->faults;
+    VsFault **last = &f->vs->faults;
 
-    QEMU_LOCK_GUARD(&silicon->lock);
+    QEMU_LOCK_GUARD(&f->vs->lock);
     while (*last) {
         last = &(*last)->next;
     }
@@ -340,9 +345,10 @@ static void fault_append(VsFault *f)
 }
 
 /* The machine's CPUs must be there. */
-bool vs_fault_add(const VirtualSiliconFault *what, Error **errp)
+bool vs_fault_add(VirtualSilicon *vs, const VirtualSiliconFault *what,
+                  Error **errp)
 {
-    const char *wrong = fault_wrong(what);
+    const char *wrong = fault_wrong(vs, what);
     VsFault *f;
 
     if (wrong) {
@@ -350,7 +356,7 @@ bool vs_fault_add(const VirtualSiliconFault *what, Error **errp)
                    VirtualSiliconFaultKind_str(what->kind), wrong);
         return false;
     }
-    f = fault_new(what);
+    f = fault_new(vs, what);
     fault_append(f);
     if (what->at_ns > qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL)) {
         timer_mod(f->begin, what->at_ns);
@@ -362,9 +368,11 @@ bool vs_fault_add(const VirtualSiliconFault *what, Error **errp)
 
 void qmp_virtual_silicon_fault(VirtualSiliconFault *what, Error **errp)
 {
-    if (!silicon || !silicon->threads[0]) {
+    VsThread *t = first_cpu ? vs_thread(first_cpu) : NULL;
+
+    if (!t) {
         error_setg(errp, "the machine has no virtual silicon (yet)");
         return;
     }
-    vs_fault_add(what, errp);
+    vs_fault_add(t->vs, what, errp);
 }

@@ -20,7 +20,7 @@
 #include <zlib.h>
 #include "qapi/error.h"
 #include "qemu/error-report.h"
-#include "silicon.h"
+#include "internal.h"
 
 #define ENERGY_PERIOD_NS 10000000
 
@@ -30,58 +30,63 @@ static const char *const reasons[] = {
     [VS_TIMER] = "timer",
 };
 
-/* One file of either kind; only one of both is open. */
-static FILE *plain;
-static gzFile packed;
+/* One file of either kind; the other is NULL. */
+struct VsTrace {
+    FILE *plain;
+    gzFile packed;
+};
 
-static void G_GNUC_PRINTF(1, 2) say(const char *format, ...)
+static void G_GNUC_PRINTF(2, 3) say(VsTrace *trace, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    if (packed) {
-        gzvprintf(packed, format, args);
+    if (trace->packed) {
+        gzvprintf(trace->packed, format, args);
     } else {
-        vfprintf(plain, format, args);
+        vfprintf(trace->plain, format, args);
     }
     va_end(args);
 }
 
 /* What a mark has said can be read although the emulator still runs. */
-static void say_now(void)
+static void say_now(VsTrace *trace)
 {
-    if (packed) {
-        gzflush(packed, Z_SYNC_FLUSH);
+    if (trace->packed) {
+        gzflush(trace->packed, Z_SYNC_FLUSH);
     } else {
-        fflush(plain);
+        fflush(trace->plain);
     }
 }
 
-static void say_no_more(void)
+static void say_no_more(VsTrace *trace)
 {
-    if (packed) {
-        gzclose(packed);
+    if (trace->packed) {
+        gzclose(trace->packed);
     } else {
-        fclose(plain);
+        fclose(trace->plain);
     }
+    g_free(trace);
 }
 
-bool vs_trace_open(Error **errp)
+bool vs_trace_open(VirtualSilicon *vs, Error **errp)
 {
-    if (!silicon->trace_file) {
+    g_autofree VsTrace *trace = g_new0(VsTrace, 1);
+
+    if (!vs->trace_file) {
         return true;
     }
-    if (g_str_has_suffix(silicon->trace_file, ".gz")) {
-        packed = gzopen(silicon->trace_file, "wb6");
+    if (g_str_has_suffix(vs->trace_file, ".gz")) {
+        trace->packed = gzopen(vs->trace_file, "wb6");
     } else {
-        plain = fopen(silicon->trace_file, "w");
+        trace->plain = fopen(vs->trace_file, "w");
     }
-    silicon->trace = plain || packed;
-    if (!silicon->trace) {
-        error_setg_errno(errp, errno, "%s", silicon->trace_file);
+    if (!trace->plain && !trace->packed) {
+        error_setg_errno(errp, errno, "%s", vs->trace_file);
         return false;
     }
-    say("# virtual-silicon trace 1\n");
+    vs->trace = g_steal_pointer(&trace);
+    say(vs->trace, "# virtual-silicon trace 1\n");
     return true;
 }
 
@@ -89,79 +94,79 @@ void vs_trace_khz(VsThread *t, int64_t now)
 {
     uint64_t khz = t->core->khz;
 
-    if (silicon->trace && t->traced_khz != khz) {
+    if (t->vs->trace && t->traced_khz != khz) {
         t->traced_khz = khz;
-        say("%" PRId64 " F %d %" PRIu64 "\n", now,
+        say(t->vs->trace, "%" PRId64 " F %d %" PRIu64 "\n", now,
                 t->cs->cpu_index, khz);
     }
 }
 
 void vs_trace_idle(const VsThread *t, int64_t now)
 {
-    if (silicon->trace) {
-        say("%" PRId64 " I %d %s\n", now,
-                t->cs->cpu_index, silicon->config.states[t->state].name);
+    if (t->vs->trace) {
+        say(t->vs->trace, "%" PRId64 " I %d %s\n", now,
+                t->cs->cpu_index, t->vs->config.states[t->state].name);
     }
 }
 
 void vs_trace_wake(const VsThread *t, int64_t now, VsReason reason)
 {
-    if (silicon->trace) {
-        say("%" PRId64 " W %d %s %s\n", now,
+    if (t->vs->trace) {
+        say(t->vs->trace, "%" PRId64 " W %d %s %s\n", now,
                 t->cs->cpu_index, reasons[reason],
-                silicon->config.states[t->state].name);
+                t->vs->config.states[t->state].name);
     }
 }
 
-void vs_trace_energy(int64_t now)
+void vs_trace_energy(VirtualSilicon *vs, int64_t now)
 {
-    if (!silicon->trace || now < silicon->energy_traced + ENERGY_PERIOD_NS) {
+    if (!vs->trace || now < vs->energy_traced + ENERGY_PERIOD_NS) {
         return;
     }
-    silicon->energy_traced = now;
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        const VsPackage *p = silicon->packages[i];
+    vs->energy_traced = now;
+    for (unsigned i = 0; i < vs->npackages; i++) {
+        const VsPackage *p = vs->packages[i];
 
-        say("%" PRId64 " E %d %" PRIu64 "\n", now, p->id,
+        say(vs->trace, "%" PRId64 " E %d %" PRIu64 "\n", now, p->id,
                 vs_package_energy(p, now).uj);
     }
 }
 
 static void mark_thread(const VsThread *t, int64_t now)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &t->vs->config;
 
-    say("%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
+    say(t->vs->trace, "%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
             " %" PRIu64 " %" PRIu64, now, t->cs->cpu_index,
             vs_tsc(&X86_CPU(t->cs)->env, now), vs_mperf(t, now),
             vs_aperf(t, now), vs_state_ns(t, VS_C0, now), t->pause_cycles);
     for (unsigned i = VS_OFF; i < c->nstates; i++) {
-        say(" %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
+        say(t->vs->trace, " %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
                 t->entries[i], vs_state_ns(t, i, now));
     }
-    say("\n");
+    say(t->vs->trace, "\n");
 }
 
 void vs_trace_mark(const VsThread *t, int64_t now, uint64_t value)
 {
-    if (!silicon->trace) {
+    if (!t->vs->trace) {
         return;
     }
-    say("%" PRId64 " M %d %" PRIu64 "\n", now,
+    say(t->vs->trace, "%" PRId64 " M %d %" PRIu64 "\n", now,
             t->cs->cpu_index, value);
     for (unsigned i = 0; i < VS_THREADS; i++) {
-        if (silicon->threads[i]) {
-            mark_thread(silicon->threads[i], now);
+        if (t->vs->threads[i]) {
+            mark_thread(t->vs->threads[i], now);
         }
     }
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        const VsPackage *p = silicon->packages[i];
+    for (unsigned i = 0; i < t->vs->npackages; i++) {
+        const VsPackage *p = t->vs->packages[i];
 
-        say("%" PRId64 " P %d %" PRIu64 " %" PRIu64
+        say(t->vs->trace, "%" PRId64 " P %d %" PRIu64 " %" PRIu64
                 " %" PRIu64 "\n", now, p->id, vs_package_energy(p, now).uj,
-                vs_cores_energy(p, now).uj, vs_dram_energy(now).uj);
+                vs_cores_energy(p, now).uj, vs_dram_energy(t->vs, now).uj);
     }
-    say_now();
+    say_now(t->vs->trace);
 }
 
 static void report_package(FILE *f, const VsPackage *p, int64_t now)
@@ -169,12 +174,12 @@ static void report_package(FILE *f, const VsPackage *p, int64_t now)
     fprintf(f, "  {\"package\": %d, \"energy_uj\": %" PRIu64
             ", \"cores_uj\": %" PRIu64 ", \"dram_uj\": %" PRIu64 "}", p->id,
             vs_package_energy(p, now).uj, vs_cores_energy(p, now).uj,
-            vs_dram_energy(now).uj);
+            vs_dram_energy(p->vs, now).uj);
 }
 
 static void report_thread(FILE *f, const VsThread *t, int64_t now)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &t->vs->config;
 
     fprintf(f, "  {\"cpu\": %d, \"package\": %d, \"tsc\": %" PRIu64
             ", \"mperf\": %" PRIu64 ", \"aperf\": %" PRIu64
@@ -191,66 +196,66 @@ static void report_thread(FILE *f, const VsThread *t, int64_t now)
     fprintf(f, "}}");
 }
 
-static void report(FILE *f, int64_t now)
+static void report(const VirtualSilicon *vs, FILE *f, int64_t now)
 {
     const char *sep = "\n";
 
     fprintf(f, "{\"time_ns\": %" PRId64 ",\n", now);
-    if (silicon->deterministic) {
+    if (vs->tcg.deterministic) {
         fprintf(f, " \"cycles_per_1000_insns\": {\"kernel\": %" PRIu64
                 ", \"user\": %" PRIu64 "},\n",
-                silicon->config.kernel_cycles, silicon->config.user_cycles);
+                vs->config.kernel_cycles, vs->config.user_cycles);
     }
     fprintf(f, " \"packages\": [");
-    for (unsigned i = 0; i < silicon->npackages; i++, sep = ",\n") {
+    for (unsigned i = 0; i < vs->npackages; i++, sep = ",\n") {
         fputs(sep, f);
-        report_package(f, silicon->packages[i], now);
+        report_package(f, vs->packages[i], now);
     }
     fprintf(f, "],\n \"cpus\": [");
     sep = "\n";
-    for (unsigned i = 0; i < VS_THREADS && silicon->threads[i]; i++) {
+    for (unsigned i = 0; i < VS_THREADS && vs->threads[i]; i++) {
         fputs(sep, f);
-        report_thread(f, silicon->threads[i], now);
+        report_thread(f, vs->threads[i], now);
         sep = ",\n";
     }
     fprintf(f, "]}\n");
 }
 
-static void write_report(int64_t now)
+static void write_report(const VirtualSilicon *vs, int64_t now)
 {
-    FILE *f = fopen(silicon->report_file, "w");
+    FILE *f = fopen(vs->report_file, "w");
 
     if (!f) {
-        warn_report("%s: %s", silicon->report_file, strerror(errno));
+        warn_report("%s: %s", vs->report_file, strerror(errno));
         return;
     }
-    report(f, now);
+    report(vs, f, now);
     fclose(f);
 }
 
-char *vs_report(int64_t now)
+char *vs_report(const VirtualSilicon *vs, int64_t now)
 {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
 
-    report(f, now);
+    report(vs, f, now);
     fclose(f);
     return text;
 }
 
 /* The account ends here, even if the host lets vCPUs run on for a while. */
-void vs_finish(int64_t now)
+void vs_finish(VirtualSilicon *vs, int64_t now)
 {
-    if (silicon->finished) {
+    if (vs->finished) {
         return;
     }
-    silicon->finished = true;
-    if (silicon->report_file) {
-        write_report(now);
+    vs->finished = true;
+    if (vs->report_file) {
+        write_report(vs, now);
     }
-    if (silicon->trace) {
-        say_no_more();
-        silicon->trace = false;
+    if (vs->trace) {
+        say_no_more(vs->trace);
+        vs->trace = NULL;
     }
 }

@@ -12,7 +12,7 @@
 #include "exec/store-watch.h"
 #include "hw/i386/apic.h"
 #include "hw/i386/apic_internal.h"
-#include "silicon.h"
+#include "internal.h"
 #include "target/i386/virtual-silicon.h"
 #include "target/i386/tcg/helper-tcg.h"
 
@@ -20,17 +20,17 @@
 #define UMWAIT_LIMIT_MASK   (~3u)       /* bits 31:2, TSC quanta, 0 = none */
 #define UMWAIT_OPERAND_C01  1u
 
-bool silicon_has_waitpkg(void)
+bool vs_has_waitpkg(CPUState *cs)
 {
-    return virtual_silicon && silicon->config.waitpkg;
+    return vs_present(cs) && vs_thread(cs)->config->waitpkg;
 }
 
-bool silicon_pauses(void)
+bool vs_pauses(CPUState *cs)
 {
-    return silicon->config.pause_cycles;
+    return vs_thread(cs)->config->pause_cycles;
 }
 
-bool silicon_calls(CPUState *cs)
+bool vs_has_call(CPUState *cs)
 {
     VsThread *t = vs_thread(cs);
     int any = CPU_INTERRUPT_HARD | CPU_INTERRUPT_POLL;
@@ -92,7 +92,7 @@ static VsReason wake_reason(const VsThread *t, int64_t event)
 
 static void idle_rest(CPUState *cs, int64_t now)
 {
-    QEMU_LOCK_GUARD(&silicon->lock);
+    QEMU_LOCK_GUARD(&vs_thread(cs)->vs->lock);
     vs_model_rest(vs_thread(cs), now);
 }
 
@@ -110,14 +110,15 @@ static int64_t idle_wake(CPUState *cs, int64_t event)
     if (reason == VS_LIMIT) {
         X86_CPU(cs)->env.eflags |= CC_C;
     }
-    QEMU_LOCK_GUARD(&silicon->lock);
+    QEMU_LOCK_GUARD(&t->vs->lock);
     return vs_model_wake(t, event, reason);
 }
 
-/* Units of the budget that an instruction takes, by the privilege of its block. */
-static unsigned idle_insn_cost(uint32_t tb_flags)
+/* Units of budget that an instruction takes, by the privilege of its block. */
+static unsigned idle_insn_cost(const VirtualSiliconModel *model,
+                               uint32_t tb_flags)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = &vs_of_model(model)->config;
 
     return (tb_flags & HF_CPL_MASK ? c->user_cycles : c->kernel_cycles) /
            c->cycle_unit;
@@ -138,7 +139,7 @@ static int64_t idle_ready(CPUState *cs)
  */
 static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = vs_thread(cs)->config;
     uint64_t khz = vs_thread(cs)->core->khz;
     uint64_t base = c->base_ratio * c->bus_khz;
     uint64_t m = c->memory_permille;
@@ -153,33 +154,37 @@ static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
     }
 }
 
-static void idle_round(int64_t now)
+static void idle_round(const VirtualSiliconModel *model, int64_t now)
 {
-    QEMU_LOCK_GUARD(&silicon->lock);
-    for (unsigned i = 0; i < silicon->npackages; i++) {
-        if (silicon->packages[i]->changed) {
-            vs_model_update(silicon->packages[i], now);
+    VirtualSilicon *vs = vs_of_model(model);
+
+    QEMU_LOCK_GUARD(&vs->lock);
+    for (unsigned i = 0; i < vs->npackages; i++) {
+        if (vs->packages[i]->changed) {
+            vs_model_update(vs->packages[i], now);
         }
     }
-    vs_trace_energy(now);
+    vs_trace_energy(vs, now);
 }
 
-static void idle_finish(int64_t now)
+static void idle_finish(const VirtualSiliconModel *model, int64_t now)
 {
-    QEMU_LOCK_GUARD(&silicon->lock);
-    vs_finish(now);
+    VirtualSilicon *vs = vs_of_model(model);
+
+    QEMU_LOCK_GUARD(&vs->lock);
+    vs_finish(vs, now);
 }
 
 /* What @by does to @cs takes to reach it. */
 static int64_t idle_signal(CPUState *by, CPUState *cs, bool store)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = vs_thread(cs)->config;
     bool remote = vs_thread(by)->core->package != vs_thread(cs)->core->package;
 
     return (store ? c->store_ns : c->ipi_ns) + (remote ? c->remote_ns : 0);
 }
 
-static VirtualSiliconOps silicon_ops = {
+const VirtualSiliconOps vs_ops = {
     .insn_cost = idle_insn_cost,
     .speed = idle_speed,
     .ready = idle_ready,
@@ -191,14 +196,6 @@ static VirtualSiliconOps silicon_ops = {
     .signal_ns = idle_signal,
     .finish = idle_finish,
 };
-
-/* From here on TCG asks the model. */
-void vs_ops_publish(bool deterministic, const VsConfig *c)
-{
-    silicon_ops.deterministic = deterministic;
-    silicon_ops.quantum_ns = c->quantum_ns;
-    virtual_silicon = &silicon_ops;
-}
 
 void vs_idle_init(VsThread *t)
 {
@@ -244,7 +241,7 @@ static bool still_armed(CPUX86State *env)
            !qatomic_read(&vs_thread(env_cpu(env))->called);
 }
 
-void silicon_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra)
+void vs_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra)
 {
     if ((uint32_t)env->regs[R_ECX] != 0) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
@@ -256,9 +253,8 @@ void silicon_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra)
  * The state for an MWAIT hint; 0xF in bits 7:4 is C0, no rest.  A hint that the machine does not have gets the
  * deepest state of a C-state number (bits 7:4) not above the one asked for.
  */
-static unsigned hint_state(uint32_t hint)
+static unsigned hint_state(const VsConfig *c, uint32_t hint)
 {
-    const VsConfig *c = &silicon->config;
     unsigned best = VS_MWAIT;
 
     if (hint >> 4 == 0xf) {
@@ -279,7 +275,7 @@ static unsigned hint_state(uint32_t hint)
     return best;
 }
 
-void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
+void vs_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
 {
     VsThread *t = vs_thread(env_cpu(env));
     uint32_t extensions = env->regs[R_ECX];
@@ -291,7 +287,7 @@ void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
     if (!still_armed(env)) {
         leave(env, false);
     }
-    t->rest_state = hint_state(env->regs[R_EAX] & 0xff);
+    t->rest_state = hint_state(t->config, env->regs[R_EAX] & 0xff);
     if (t->rest_state == VS_C0) {
         t->rest_state = VS_MWAIT;
         store_watch_disarm(env_cpu(env));
@@ -305,9 +301,9 @@ void silicon_mwait(CPUX86State *env, int next_eip_addend, uintptr_t ra)
  * A read of the port of a state (AMD, and what ACPI calls SystemIO): the vCPU
  * rests after the instruction until an interrupt, masked ones included.
  */
-void silicon_inb(CPUX86State *env, uint32_t port)
+void vs_inb(CPUX86State *env, uint32_t port)
 {
-    const VsConfig *c = &silicon->config;
+    const VsConfig *c = vs_thread(env_cpu(env))->config;
     CPUState *cs = env_cpu(env);
     VsThread *t = vs_thread(cs);
 
@@ -327,8 +323,8 @@ void silicon_inb(CPUX86State *env, uint32_t port)
 /* Time passes by instructions: PAUSE uses up what its cycles are. */
 void helper_lockstep_pause(CPUX86State *env)
 {
-    const VsConfig *c = &silicon->config;
     VsThread *t = vs_thread(env_cpu(env));
+    const VsConfig *c = t->config;
     uint16_t *left = &env_archcpu(env)->neg.icount_decr.u16.low;
     uint64_t units = MIN(c->pause_cycles * 1000ull / c->cycle_unit, *left);
     uint64_t cycles = units * c->cycle_unit / 1000;
