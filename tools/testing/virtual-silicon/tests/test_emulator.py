@@ -52,12 +52,23 @@ def test_missing_fault_file(tmp_path: Path) -> None:
         faults.read(tmp_path / "none")
 
 
-def test_fault_line_becomes_a_fault() -> None:
-    assert faults.parse("2 rate counter=mperf permille=500 at=3us for=1s reads=0x10") == {
-        "kind": "rate", "cpu": 2, "counter": "mperf", "permille": 500,
-        "at-ns": 3000, "duration-ns": 10**9, "reads": 16}
-    assert faults.parse("* add counter=both cycles=-5") == {
-        "kind": "add", "counter": "both", "cycles": -5}
+#: A line, and the fault that it is.
+LINES: list[tuple[str, dict[str, Any]]] = [
+    ("2 rate counter=aperf permille=500 at=3us for=1s reads=0x10",
+     {"kind": "rate", "cpu": 2, "counter": "aperf", "permille": 500,
+      "at-ns": 3000, "duration-ns": 10**9, "reads": 16}),
+    ("* add counter=both cycles=-5", {"kind": "add", "counter": "both", "cycles": -5}),
+    ("0 zero counter=mperf", {"kind": "zero", "cpu": 0, "counter": "mperf"}),
+    *((f"* cpuid leaf=6 sub=0 reg={reg} clear=8",
+       {"kind": "cpuid", "leaf": 6, "sub": 0, "reg": reg, "clear": 8})
+      for reg in ("eax", "ebx", "ecx", "edx")),
+    ("1 wake every=1ms at=0ns", {"kind": "wake", "cpu": 1, "every-ns": 10**6, "at-ns": 0}),
+]
+
+
+@pytest.mark.parametrize("line,fault", LINES, ids=[line for line, _ in LINES])
+def test_fault_line_becomes_a_fault(line: str, fault: dict[str, Any]) -> None:
+    assert faults.parse(line) == fault
 
 
 def start(qemu: Path, option: dict[str, Any], board: str = "none",

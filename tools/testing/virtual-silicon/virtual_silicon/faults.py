@@ -33,7 +33,7 @@ def _time(low: int) -> Callable[[str], int]:
     return parse
 
 
-def _choice(text: str, *names: str) -> Callable[[str], str]:
+def _choice(*names: str) -> Callable[[str], str]:
     def parse(given: str) -> str:
         if given not in names:
             raise ValueError
