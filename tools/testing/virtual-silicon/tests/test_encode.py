@@ -224,7 +224,7 @@ def test_emulator_units() -> None:
     given = emulator.machine(load("sapphire-rapids"))
     c1, _, c6 = given["idle"]
     assert c6["rest"]["exit"][-1] == {
-        "ppm": 999_900, "ns": 290_000, "timer-ns": 191_400}
+        "ppm": 999_900, "ns": 190_000, "timer-ns": 125_000}
     assert c6["residency-msr"] == 0x3FD
     assert c1["active"] is True
     assert given["power"]["uncore-uw"][-1] == 95_000_000

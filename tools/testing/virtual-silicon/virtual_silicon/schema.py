@@ -181,15 +181,15 @@ class IdleState(Table):
 
     @property
     def quantiles(self) -> list[Quantile]:
-        """Of the exit latency without cycles.  No timer is foreseen where one measured
-        without it, nor by a core that keeps its voltage."""
+        """Of the exit latency without cycles.  A timer is foreseen where that was measured,
+        and by default by states for MWAIT in which the core has no voltage."""
         if self.wake_us:
             return list(zip(self.wake_ppm, self.wake_us, self.timer_us or self.wake_us,
                             strict=True))
         if self.wake_cycles:
             return [(0, 0.0, 0.0)]
         return [(ppm, share * self.exit_us,
-                 (timer if self.voltage == "off" else share) * self.exit_us)
+                 (timer if self.voltage == "off" and self.hints else share) * self.exit_us)
                 for ppm, share, timer in EXIT_SHAPE]
 
 
@@ -223,8 +223,8 @@ class Power(Table):
     # None: such that all cores at base draw the TDP
     capacitance_nf: NotNegative | None = None
     activity: float = Field(default=1.0, ge=0.01, le=1)
-    pause_permille: Permille = 1000		# of dynamic power, in PAUSE
-    sibling_permille: Permille = 0		# more for each further busy thread
+    pause_permille: Permille = 550		# of dynamic power, in PAUSE; assumed
+    sibling_permille: Permille = 150		# more for a further thread; as on Zen 2
     energy_unit_shift: int = Field(default=14, ge=1, le=31)	# 1/2^n J
     energy_unit_uj: int = Field(default=0, ge=0, le=4096)	# in its place
     dram_unit_nj: int = Field(default=0, ge=0)
