@@ -141,6 +141,7 @@ def test() -> int:
     return testrun.run([
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
+        ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         *([("kselftests", testrun.selftests)] if selftests else []),

@@ -9,6 +9,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 PATCHES = TOP / "patches"
 SILICON = TOP / "tools/testing/virtual-silicon"
+SCHEDUTIL_SIM = TOP / "tools/testing/schedutil-sim"
 KERNEL_CONFIG = SILICON / "kernel.config"
 PATCHED_CONFIG = SILICON / "kernel-patched.config"
 PACKAGES = TOP / "tools/series/packages.txt"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The schedutil governor of the base and of the series, side by side in the model.
 
-Builds sim.c with either source (from build/linux, which "make tree" makes), runs
-both with the same arguments and prints what came of it.
+Builds sim.c and fuzz.c with either source (from build/linux, which "make tree" makes),
+runs both with the same arguments and prints the results.
 """
 from __future__ import annotations
 
@@ -14,40 +14,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-TOP = HERE.parents[2]
-LINUX = TOP / "build/linux"
-SOURCE = "kernel/sched/cpufreq_schedutil.c"
-CFLAGS = ["-O2", "-Wall", "-Wno-unused-function", "-Wno-unused-variable",
-          "-Wno-unused-but-set-variable"]
+import simulator
+from simulator import HERE, TOP
+
 MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
-#: Else the falls of the cost run would settle first.
-URGENT = {"base": [], "off": ["urgent_down=1"], "ours": ["urgent_down=1"]}
+INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "mix")
+DRIVERS = ("driver=fast", "driver=slow", "driver=perf", "cpus=3")
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "base": ("base", []), "off": ("ours", ["saturation_us=0"]),
     "ours": ("ours", [])}
 
 
-def git(*words: str) -> str:
-    return subprocess.run(["git", "-C", LINUX, *words], check=True, capture_output=True,
-                          text=True).stdout
-
-
 def build(out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    root = git("rev-list", "--max-parents=0", "HEAD").split()[0]
-    (out / "base.c").write_text(git("show", f"{root}:{SOURCE}"))
-    for name, source, more in (
-            ("base", out / "base.c", []),
-            ("ours", LINUX / SOURCE, ["-DHAVE_TICK"])):
-        subprocess.run(["gcc", *CFLAGS, f"-I{HERE}/shim", *more, f'-DGOVERNOR="{source}"',
-                        HERE / "sim.c", "-o", out / name, "-lm"], check=True)
+    for name, tree in (("base", simulator.base_of()), ("ours", simulator.Tree(simulator.LINUX))):
+        simulator.build("sim", tree, out / name)
+        simulator.build("fuzz", tree, out / name)
 
 
 def run(out: Path, variant: str, *words: str) -> str:
     program, settings = VARIANTS[variant]
-    return subprocess.run([out / program, *words, *settings], check=True,
+    return subprocess.run([out / program / "sim", *words, *settings], check=True,
                           capture_output=True, text=True).stdout
 
 
@@ -64,10 +51,6 @@ def rises(out: Path) -> None:
                 worse = sum(b > a if mode == "fall" else a > b for a, b in zip(took, base))
                 print(f"  {mode:6} HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
                       f" ({min(took):.1f} to {max(took):.1f}), {worse} worse than the base")
-
-
-def held(out: Path) -> None:
-    print(f"Requests of wake-ups from idle that had to wait: {run(out, 'ours', 'held')}", end="")
 
 
 def mix(out: Path) -> None:
@@ -87,18 +70,33 @@ def mix(out: Path) -> None:
         print(f"  {variant:5} {'sum':10} {total:8.2f} {total_known:8.2f}")
 
 
-def life(out: Path, seconds: str) -> None:
-    print("Random life of shared policies")
-    for cpus in ("2", "4", "8"):
-        for variant in VARIANTS:
-            print(f"  {variant:5} {run(out, variant, 'life', cpus, seconds).strip()}")
+def noise(out: Path) -> None:
+    print("Changes of a 30 % load with noise of 2 units, any frequency or perf path")
+    for variant in VARIANTS:
+        counts = [run(out, variant, "run", "30%", "any=1", "noise=2", *perf).split()[6]
+                  for perf in (["perf=0"], ["perf=1"])]
+        print(f"  {variant:5} {counts[0]:>6} {counts[1]:>6}")
+
+
+def fuzz(out: Path, streams: int) -> int:
+    """1 if the oracle found anything"""
+    wrong = False
+    for who in ("base", "ours"):
+        for inputs in INPUTS:
+            for driver in DRIVERS:
+                done = subprocess.run([out / who / "fuzz", f"contract={who}", f"inputs={inputs}",
+                                       driver, f"streams={streams}"],
+                                      capture_output=True, text=True)
+                print(f"{who} {inputs} {driver}: {done.stdout.strip()}{done.stderr.strip()}")
+                wrong |= bool(done.returncode)
+    return int(wrong)
 
 
 def instructions(out: Path, variant: str, kind: str, calls: int) -> int:
     program, settings = VARIANTS[variant]
     done = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", out / program,
-         "cost", kind, str(calls), *settings, *URGENT[variant]], check=True, capture_output=True, text=True)
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", out / program / "sim",
+         "cost", kind, str(calls), *settings], check=True, capture_output=True, text=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
     assert found, done.stderr
     return int(found[1])
@@ -106,21 +104,14 @@ def instructions(out: Path, variant: str, kind: str, calls: int) -> int:
 
 def cost(out: Path) -> None:
     """The loop around the calls is counted too: 'none' is what it takes alone."""
-    print("Instructions per call of the hook (loop taken off), ns")
+    print("Instructions per call of the hook (loop taken off)")
     for kind in ("same", "change"):
         for variant in VARIANTS:
             count = (instructions(out, variant, kind, 12000) -
                      instructions(out, variant, kind, 2000)) / 10000
             loop = (instructions(out, variant, "none", 12000) -
                     instructions(out, variant, "none", 2000)) / 10000
-            ns = run(out, variant, "cost", kind, "1000000", *URGENT[variant]).split()[0]
-            print(f"  {kind:6} {variant:5} {count - loop:6.0f} {ns:>8}")
-
-
-def pace(out: Path) -> None:
-    both = [run(out, v, "pace", "rate_limit_us=0").split() for v in ("base", "off")]
-    differ = sum(a != b for a, b in zip(*both))
-    print(f"Boost for IO: {differ} of {len(both[0])} calls have another than the base")
+            print(f"  {kind:6} {variant:5} {count - loop:6.0f}")
 
 
 def plot(out: Path, png: Path) -> None:
@@ -148,19 +139,21 @@ def plot(out: Path, png: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["rises", "mix", "pace", "held"],
-                        choices=["rises", "mix", "pace", "held", "cost", "life", "plot"])
+    parser.add_argument("what", nargs="*", default=["rises", "mix", "noise"],
+                        choices=["rises", "mix", "noise", "cost", "fuzz", "plot"])
     parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-sim")
     parser.add_argument("--png", type=Path, default=HERE / "frequency.png")
-    parser.add_argument("--seconds", default="3600", help="of virtual time, for life")
+    parser.add_argument("--streams", type=int, default=10000, help="for fuzz")
     options = parser.parse_args()
     build(options.out)
-    actions = {"rises": lambda: rises(options.out), "mix": lambda: mix(options.out),
-               "pace": lambda: pace(options.out), "held": lambda: held(options.out), "cost": lambda: cost(options.out),
-               "life": lambda: life(options.out, options.seconds),
-               "plot": lambda: plot(options.out, options.png)}
     for what in options.what:
-        actions[what]()
+        if what == "fuzz":
+            if fuzz(options.out, options.streams):
+                return 1
+        elif what == "plot":
+            plot(options.out, options.png)
+        else:
+            {"rises": rises, "mix": mix, "noise": noise, "cost": cost}[what](options.out)
     return 0
 
 

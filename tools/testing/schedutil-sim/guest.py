@@ -133,7 +133,8 @@ def steps(options: argparse.Namespace) -> int:
         f"echo {mode}; vs-rise -c 1 -m {mode} -r 38 -f -n {options.repeat} -k 12 -b 300 "
         f"-w {LIGHT_STEPS}" for mode in MODES)
     for name, image in kernels(options):
-        mode, found = "", {}
+        mode = ""
+        found: dict[str, list[list[float]]] = {}
         for line in guest(options, f"steps-{name}", "sapphire-rapids", 2, image, script,
                           PASSIVE).splitlines():
             if line in MODES:

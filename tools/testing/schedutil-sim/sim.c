@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs the schedutil governor's source, unmodified, on a model of tasks, CPUs and
- * utilisation. GOVERNOR names the source; the same program is made of the base's
- * and of ours. The model decides, not the host: equal arguments give equal output.
+ * utilisation. The same program is made of the base's and of ours. The model decides,
+ * not the host: equal arguments give equal output.
  *
  * What is modelled: utilisation of each task with a half-life of 32 periods of
  * 1.024 ms, on a clock that runs at the CPU's speed and catches up in idle; the
@@ -12,22 +12,16 @@
  */
 #include "kernel.h"
 #include <math.h>
-#include <time.h>
 
-#include GOVERNOR
+#include "kernel/sched/cpufreq_schedutil.c"
 
-#define MSEC		1000000ull
+#include "machine.h"
+
 #define PERIOD_NS	1024000.0
 #define HALFLIFE_NS	(32 * PERIOD_NS)
 #define MAX_TASKS	16
-#define KHZ_MIN		800000
-#define KHZ_MAX		3800000
-#define KHZ_STEP	100000
-
-u64 shim_tick_ns = 4 * MSEC;
-static u64 STEP = 50000;	/* ns of the model's clock */
-struct rq shim_rq[MAX_CPUS];
-unsigned long shim_freq_scale[MAX_CPUS];
+#define STEP		50000	/* ns of the model's clock */
+#define THREAD		100000	/* ns until the governor's thread runs */
 
 struct task {
 	int cpu;		/* -1: not there */
@@ -38,145 +32,34 @@ struct task {
 };
 
 static struct {
-	u64 now;
-	int cpus;
-	bool slow, perf;	/* kind of driver */
-	struct cpufreq_policy policy;
-	cpumask_t online, related;
-	struct update_util_data *hook[MAX_CPUS];
 	struct task task[MAX_TASKS];
-	struct task_struct running[MAX_CPUS], idle[MAX_CPUS];
 	double lag[MAX_CPUS], since_call[MAX_CPUS];	/* ns */
 	double busy[MAX_CPUS], cycles[MAX_CPUS];
 	unsigned long told[MAX_CPUS];	/* utilisation at the last call of the hook */
-	int cpu;			/* that runs the present code */
-	struct irq_work *irq_work;
-	struct kthread_work *work;
-	u64 work_at;
 	unsigned long calls, changes;
 	double joules, work_done;
-} m;
+	unsigned int noise;		/* interrupts take 0 to twice as many units */
+} sim;
 
-static u64 rnd_state = 88172645463325252ull;
-static u32 rnd(u32 limit)
+static void request(unsigned long level, unsigned long min_perf)
 {
-	rnd_state ^= rnd_state << 13;
-	rnd_state ^= rnd_state >> 7;
-	rnd_state ^= rnd_state << 17;
-	return (rnd_state >> 32) * limit >> 32;
+	static unsigned int last = KHZ_MIN;
+
+	sim.changes += m.policy.cur != last;
+	last = m.policy.cur;
 }
 
-/* The kernel's side */
-
-unsigned long tick_nohz_get_idle_calls_cpu(int cpu) { return shim_rq[cpu].idle_calls; }
-u64 local_clock(void) { return m.now; }
-
-unsigned long cpu_util_cfs_boost(int cpu)
+static void tell(int cpu, unsigned int flags)
 {
-	struct sched_avg *a = &shim_rq[cpu].cfs.avg;
-	unsigned long util = max(READ_ONCE(a->util_avg), READ_ONCE(a->runnable_avg));
-
-	return min(max(util, READ_ONCE(a->util_est)), (unsigned long)SCHED_CAPACITY_SCALE);
-}
-
-unsigned long effective_cpu_util(int cpu, unsigned long util, unsigned long *lo,
-				 unsigned long *hi)
-{
-	struct rq *rq = cpu_rq(cpu);
-	unsigned long scale = SCHED_CAPACITY_SCALE, irq = cpu_util_irq(rq);
-
-	if (unlikely(irq >= scale)) {
-		*lo = *hi = scale;
-		return scale;
-	}
-	*lo = irq + cpu_bw_dl(rq);
-	if (rt_rq_is_runnable(&rq->rt))
-		*lo = max(*lo, scale);
-	*hi = scale;
-	util += cpu_util_rt(rq) + cpu_util_dl(rq);
-	if (util >= scale)
-		return scale;
-	return min(scale, scale_irq_capacity(util, irq, scale) + irq);
-}
-
-void cpufreq_add_update_util_hook(int cpu, struct update_util_data *data,
-				  void (*func)(struct update_util_data *, u64, unsigned int))
-{
-	assert(!m.hook[cpu]);
-	data->func = func;
-	m.hook[cpu] = data;
-}
-
-void cpufreq_remove_update_util_hook(int cpu) { m.hook[cpu] = NULL; }
-
-bool cpufreq_this_cpu_can_update(struct cpufreq_policy *policy)
-{
-	return *policy->cpus >> m.cpu & 1;
-}
-
-unsigned int cpufreq_driver_resolve_freq(struct cpufreq_policy *policy, unsigned int freq)
-{
-	freq = (freq + KHZ_STEP - 1) / KHZ_STEP * KHZ_STEP;
-	return min(max(freq, READ_ONCE(policy->min)), READ_ONCE(policy->max));
-}
-
-static void set_freq(unsigned int khz)
-{
-	m.changes++;
-	m.policy.cur = khz;
-}
-
-unsigned int cpufreq_driver_fast_switch(struct cpufreq_policy *policy, unsigned int freq)
-{
-	set_freq(cpufreq_driver_resolve_freq(policy, freq));
-	return policy->cur;
-}
-
-int __cpufreq_driver_target(struct cpufreq_policy *policy, unsigned int freq, unsigned int r)
-{
-	freq = cpufreq_driver_resolve_freq(policy, freq);
-	if (freq != policy->cur)
-		set_freq(freq);
-	return 0;
-}
-
-void cpufreq_driver_adjust_perf(unsigned int cpu, unsigned long lo, unsigned long target,
-				unsigned long capacity)
-{
-	unsigned int khz = cpufreq_driver_resolve_freq(&m.policy, target * KHZ_MAX / capacity);
-
-	if (khz != m.policy.cur)
-		set_freq(khz);
-}
-
-bool cpufreq_driver_has_adjust_perf(void) { return m.perf; }
-bool cpufreq_driver_test_flags(unsigned int flags) { return false; }
-
-void cpufreq_policy_apply_limits(struct cpufreq_policy *policy)
-{
-	__cpufreq_driver_target(policy, policy->cur, 0);
-}
-
-void shim_irq_work_queue(struct irq_work *w) { m.irq_work = w; }
-void shim_kthread_queue(struct kthread_work *w) { m.work = w; m.work_at = m.now + 100000; }
-void shim_kthread_cancel(void) { m.work = NULL; m.irq_work = NULL; }
-
-/* Tasks and utilisation */
-
-static void call_hook(int cpu, unsigned int flags)
-{
-	if (!m.hook[cpu])
-		return;
-	m.cpu = cpu;
-	m.calls++;
-	m.since_call[cpu] = 0;
-	m.told[cpu] = cpu_util_cfs_boost(cpu);
-	m.hook[cpu]->func(m.hook[cpu], m.now, flags);
+	sim.calls++;
+	sim.since_call[cpu] = 0;
+	sim.told[cpu] = cpu_util_cfs_boost(cpu);
+	call_hook(cpu, cpu, flags);
 }
 
 static struct task *running_on(int cpu)
 {
-	for (struct task *t = m.task; t < m.task + MAX_TASKS; t++)
+	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++)
 		if (t->cpu == cpu && t->runnable)
 			return t;
 	return NULL;
@@ -188,7 +71,7 @@ static void publish(int cpu)
 	double util = 0, est = 0;
 	unsigned int nr = 0;
 
-	for (struct task *t = m.task; t < m.task + MAX_TASKS; t++) {
+	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
 			continue;
 		util += t->util;
@@ -200,6 +83,8 @@ static void publish(int cpu)
 			nr++;
 		}
 	}
+	if (sim.noise)
+		shim_rq[cpu].avg_irq.util_avg = rnd(2 * sim.noise + 1);
 	a->util_avg = a->runnable_avg = min(util, 1024.0);
 	a->util_est = est;
 	shim_rq[cpu].nr_running = nr;
@@ -211,16 +96,16 @@ static void advance(int cpu, u64 dt)
 	double speed = (double)m.policy.cur / KHZ_MAX, clock = dt * speed, keep;
 
 	if (on) {
-		m.lag[cpu] += dt - clock;
-		m.busy[cpu] += dt;
-		m.cycles[cpu] += clock;
+		sim.lag[cpu] += dt - clock;
+		sim.busy[cpu] += dt;
+		sim.cycles[cpu] += clock;
 	} else {
-		clock = dt + m.lag[cpu];
-		m.lag[cpu] = 0;
+		clock = dt + sim.lag[cpu];
+		sim.lag[cpu] = 0;
 	}
 	keep = exp2(-clock / HALFLIFE_NS);
-	m.since_call[cpu] += clock;
-	for (struct task *t = m.task; t < m.task + MAX_TASKS; t++) {
+	sim.since_call[cpu] += clock;
+	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
 			continue;
 		t->util *= keep;
@@ -229,15 +114,15 @@ static void advance(int cpu, u64 dt)
 	}
 	if (on) {
 		on->work -= dt * speed;
-		m.work_done += dt * speed;
+		sim.work_done += dt * speed;
 	}
 }
 
 static void changed(int cpu, bool attach, unsigned int flags)
 {
 	publish(cpu);
-	if (attach || m.since_call[cpu] >= PERIOD_NS)
-		call_hook(cpu, flags);
+	if (attach || sim.since_call[cpu] >= PERIOD_NS)
+		tell(cpu, flags);
 }
 
 static void run_task(int cpu)
@@ -300,14 +185,13 @@ static void tick(int cpu)
 {
 	if (!running_on(cpu))
 		return;
-	shim_freq_scale[cpu] = m.busy[cpu] ? 1024 * m.cycles[cpu] / m.busy[cpu] : 1024;
-	m.busy[cpu] = m.cycles[cpu] = 0;
-#ifdef HAVE_TICK
-	changed(cpu, false, SCHED_CPUFREQ_TICK_SOON);
-	call_hook(cpu, SCHED_CPUFREQ_TICK);
-#else
-	changed(cpu, false, 0);
+	shim_freq_scale[cpu] = sim.busy[cpu] ? 1024 * sim.cycles[cpu] / sim.busy[cpu] : 1024;
+	sim.busy[cpu] = sim.cycles[cpu] = 0;
+#ifdef SCHED_CPUFREQ_TICK
+	sim.calls++;
+	call_hook(cpu, cpu, SCHED_CPUFREQ_TICK);	/* before utilisation is brought up to date */
 #endif
+	changed(cpu, false, 0);
 }
 
 /* A core of the Sapphire Rapids machine file; idle in C1E, no uncore */
@@ -317,23 +201,7 @@ static void account(u64 dt)
 	double leak = 0.80 * pow(volt / 1.10, 3);
 
 	for (int cpu = 0; cpu < m.cpus; cpu++)
-		m.joules += (running_on(cpu) ? 2.82 * volt * volt * ghz + leak : 0.55) * dt * 1e-9;
-}
-
-static void deferred(void)
-{
-	if (m.irq_work) {
-		struct irq_work *w = m.irq_work;
-
-		m.irq_work = NULL;
-		w->func(w);
-	}
-	if (m.work && m.now >= m.work_at) {
-		struct kthread_work *w = m.work;
-
-		m.work = NULL;
-		w->func(w);
-	}
+		sim.joules += (running_on(cpu) ? 2.82 * volt * volt * ghz + leak : 0.55) * dt * 1e-9;
 }
 
 static void step(void)
@@ -342,7 +210,7 @@ static void step(void)
 	for (int cpu = 0; cpu < m.cpus; cpu++)
 		advance(cpu, STEP);
 	account(STEP);
-	deferred();
+	deferred(THREAD);
 }
 
 static bool tick_due(int cpu)
@@ -352,62 +220,21 @@ static bool tick_due(int cpu)
 
 /* The governor */
 
-static void tunable(const char *name, unsigned int value)
-{
-	struct sugov_policy *p = m.policy.governor_data;
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u\n", value);
-	for (struct attribute **a = sugov_attrs; *a; a++) {
-		struct governor_attr *g = container_of(*a, struct governor_attr, attr);
-
-		if (strcmp(g->attr.name, name))
-			continue;
-		mutex_lock(&p->tunables->attr_set.update_lock);
-		assert(g->store(&p->tunables->attr_set, text, strlen(text)) > 0);
-		mutex_unlock(&p->tunables->attr_set.update_lock);
-	}
-}
-
 static char **settings;
-
-static void governor_begin(void)
-{
-	assert(!schedutil_gov.init(&m.policy));
-	for (char **s = settings; *s; s++) {
-		char name[32];
-		unsigned int value;
-
-		if (sscanf(*s, "%31[a-z_]=%u", name, &value) == 2)
-			tunable(name, value);
-	}
-	assert(!schedutil_gov.start(&m.policy));
-	schedutil_gov.limits(&m.policy);
-}
-
-static void governor_end(void)
-{
-	schedutil_gov.stop(&m.policy);
-	schedutil_gov.exit(&m.policy);
-}
 
 static void setup(int cpus)
 {
-	m.cpus = cpus;
-	m.online = m.related = (1u << cpus) - 1;
-	m.policy = (struct cpufreq_policy){
-		.cpus = &m.online, .related_cpus = &m.related, .min = KHZ_MIN, .max = KHZ_MAX,
-		.cur = KHZ_MIN, .cpuinfo = { KHZ_MAX, KHZ_MIN, 20000 },
-		.transition_delay_us = 500, .fast_switch_enabled = !m.slow,
-	};
-	m.now = 1000 * MSEC;
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		shim_rq[cpu].curr = shim_rq[cpu].idle = &m.idle[cpu];
-		shim_freq_scale[cpu] = 1024;
-	}
+	machine_init(cpus);
 	for (int i = 0; i < MAX_TASKS; i++)
-		m.task[i] = (struct task){ .cpu = -1 };
-	governor_begin();
+		sim.task[i] = (struct task){ .cpu = -1 };
+	for (char **word = settings; *word; word++) {
+		char name[32];
+		unsigned int value;
+
+		if (sscanf(*word, "%31[a-z_]=%u", name, &value) == 2)
+			tunable(name, value);
+	}
+	governor_start();
 }
 
 static unsigned int wanted(void)
@@ -420,7 +247,7 @@ static unsigned int wanted(void)
 
 		/* Of an idle CPU all that a governor has is what it last said of itself. */
 		if (!running_on(cpu))
-			cfs = min(cfs, m.told[cpu]);
+			cfs = min(cfs, sim.told[cpu]);
 		util = max(util, effective_cpu_util(cpu, cfs, &lo, &hi));
 	}
 	util = min(util + (util >> 2), 1024UL);
@@ -476,7 +303,7 @@ static struct { double late, longest, learnt; u32 periods; } seen;
 
 static void play(const struct scenario *s, bool print)
 {
-	struct task *t = &m.task[0], *other = &m.task[1];
+	struct task *t = &sim.task[0], *other = &sim.task[1];
 	u64 begin = m.now, next = m.now, woken = 0;
 	u32 i = 0;
 
@@ -493,7 +320,7 @@ static void play(const struct scenario *s, bool print)
 			seen.late += ms;
 			seen.longest = max(seen.longest, ms);
 			if (++seen.periods == LEARNT)
-				seen.learnt = m.joules;
+				seen.learnt = sim.joules;
 			task_sleep(t, next);
 		}
 		if (!t->runnable && m.now >= next) {
@@ -529,10 +356,10 @@ static void run_one(const char *name, bool print)
 	setup(s->cpus);
 	play(s, print);
 	if (!print)
-		printf("%s %.3f %.3f %.4f %.3f %.3f %lu %lu\n", s->name, m.joules,
-		       m.joules - seen.learnt, m.work_done / 1e9,
-		       seen.periods ? seen.late / seen.periods : 0, seen.longest, m.changes,
-		       m.calls);
+		printf("%s %.3f %.3f %.4f %.3f %.3f %lu %lu\n", s->name, sim.joules,
+		       sim.joules - seen.learnt, sim.work_done / 1e9,
+		       seen.periods ? seen.late / seen.periods : 0, seen.longest, sim.changes,
+		       sim.calls);
 }
 
 static void pass(u64 until)
@@ -576,7 +403,7 @@ static void play_light(u64 length)
 	struct scenario s = { "light", 10 * MSEC, light, length, 1 };
 
 	play(&s, false);
-	while (m.task[0].runnable && m.task[0].work > 0)
+	while (sim.task[0].runnable && sim.task[0].work > 0)
 		pass(m.now + STEP);
 }
 
@@ -589,7 +416,7 @@ static void play_light(u64 length)
  */
 static void run_rise(const char *mode)
 {
-	struct task *t = &m.task[0];
+	struct task *t = &sim.task[0];
 	u64 slot;
 
 	setup(1);
@@ -618,212 +445,6 @@ static void run_rise(const char *mode)
 	}
 }
 
-#ifdef HAVE_TICK
-/* One call of the hook, @ns after the one before */
-static void held_call(u64 ns, unsigned long util, struct task_struct *curr, unsigned int nr)
-{
-	struct rq *rq = &shim_rq[0];
-
-	m.now += ns;
-	if (rq->curr == rq->idle) {
-		rq->clock_idle = m.now;		/* until it is switched from */
-		rq->idle->nivcsw += curr != rq->idle;
-	}
-	rq->curr = curr;
-	rq->nr_running = nr;
-	rq->cfs.avg.util_avg = rq->cfs.avg.runnable_avg = util;
-	rq->cfs.avg.util_est = util / 2;
-	call_hook(0, 0);
-}
-
-/* A request of a wake-up from idle that had to wait, and is the highest */
-static void run_held(void)
-{
-	struct task_struct *idle = &m.idle[0], *task = &m.running[0];
-	struct holdoff *h;
-
-	setup(1);
-	h = &((struct sugov_policy *)m.policy.governor_data)->holdoff;
-	held_call(0, 300, task, 1);
-	held_call(4 * MSEC, 400, task, 1);
-	assert(h->set == 500 && !h->asked);
-	shim_rq[0].curr = idle;
-	held_call(100000, 420, idle, 0);
-	assert(h->asked == 525);			/* has to wait */
-	held_call(100000, 410, task, 1);
-	assert(h->set == 500 && h->asked == 525);	/* still has, and its task runs */
-	held_call(600000, 410, task, 1);
-	assert(h->set == 525);				/* was not lost */
-	held_call(4 * MSEC, 400, task, 1);
-	held_call(0, 440, task, 1);
-	assert(h->set == 550);
-	held_call(100000, 460, task, 1);
-	assert(h->asked == 575);
-	shim_rq[0].curr = idle;				/* its task sleeps */
-	shim_rq[0].idle_calls++;
-	held_call(600000, 430, task, 1);
-	assert(h->set == 537 && !h->asked);		/* and what it asked for is gone */
-	printf("ok\n");
-}
-#else
-static void run_held(void) { }
-#endif
-
-/*
- * Random life of a shared policy: tasks, hotplug, governor and limits. The
- * frequency must not stay below what is wanted for longer than the window and a
- * tick. That is looked at all the time, and judged at the ticks of a CPU that runs:
- * whoever only looks at ticks takes two short waits for a long one.
- */
-static struct {
-	unsigned long offline, online, switched, limits, tunables, migrations, checks, lost;
-	double worst;
-} life;
-
-static u64 wrong_since;
-
-static bool life_runs(void)
-{
-	for (int cpu = 0; cpu < m.cpus; cpu++)
-		if (m.online >> cpu & 1 && running_on(cpu))
-			return true;
-	return false;
-}
-
-/* Falls wait for a CPU to idle, where there is one: what is lost are rises. */
-static void life_look(void)
-{
-	static unsigned long changes;
-
-	/* What is wrong after a change has a window of its own. */
-	if (changes != m.changes || m.work || m.irq_work || wanted() <= m.policy.cur ||
-	    !life_runs())
-		wrong_since = 0;
-	else if (!wrong_since)
-		wrong_since = m.now;
-	changes = m.changes;
-}
-
-static void life_check(u64 window)
-{
-	life_look();
-	life.checks++;
-	if (!wrong_since)
-		return;
-	life.worst = max(life.worst, (double)(m.now - wrong_since) / 1e6);
-	if (m.now - wrong_since > window + shim_tick_ns + MSEC)
-		life.lost++;
-}
-
-static void life_hotplug(void)
-{
-	int cpu = rnd(m.cpus);
-	cpumask_t mask = m.online ^ 1u << cpu;
-
-	if (!mask)
-		return;
-	for (struct task *t = m.task; t < m.task + MAX_TASKS; t++)
-		if (t->cpu == cpu)
-			task_migrate(t, __builtin_ctz(mask & ~(1u << cpu) ?: mask));
-	schedutil_gov.stop(&m.policy);
-	*(mask & 1u << cpu ? &life.online : &life.offline) += 1;
-	m.online = mask;
-	m.policy.cpu = __builtin_ctz(mask);
-	assert(!schedutil_gov.start(&m.policy));
-	schedutil_gov.limits(&m.policy);
-}
-
-static void life_event(void)
-{
-	switch (rnd(4)) {
-	case 0:
-		life_hotplug();
-		break;
-	case 1:
-		life.switched++;
-		governor_end();
-		set_freq(rnd(2) ? m.policy.min : m.policy.max);	/* another governor's */
-		governor_begin();
-		break;
-	case 2:
-		life.limits++;
-		m.policy.min = KHZ_MIN + rnd(8) * KHZ_STEP;
-		m.policy.max = KHZ_MAX - rnd(16) * KHZ_STEP;
-		schedutil_gov.limits(&m.policy);
-		break;
-	case 3:
-		life.tunables++;
-		tunable("urgent_up", rnd(1025));
-		tunable("urgent_down", rnd(1025));
-		break;
-	}
-}
-
-static void life_task(struct task *t)
-{
-	if (t->runnable && t->work <= 0) {
-		task_sleep(t, m.now + 1000ull * rnd(rnd(4) ? 20000 : 400000));
-	} else if (!t->runnable && m.now >= t->wake_at) {
-		int cpu = rnd(m.cpus);
-
-		if (!rnd(4) && m.online >> cpu & 1) {
-			life.migrations++;
-			task_migrate(t, cpu);
-		}
-		task_wake(t, 1000.0 * rnd(rnd(8) ? 3000 : 100000));
-	}
-}
-
-static void run_life(int cpus, double seconds)
-{
-	u64 end;
-
-	STEP = 100000;
-	setup(cpus);
-	tunable("rate_limit_us", 500);
-	for (int i = 0; i < cpus + cpus / 2; i++)
-		m.task[i] = (struct task){ .cpu = i % cpus, .fresh = true };
-	end = m.now + seconds * 1e9;
-	while (m.now < end) {
-		step();
-		for (int i = 0; i < cpus + cpus / 2; i++)
-			life_task(&m.task[i]);
-		life_look();
-		for (int cpu = 0; cpu < cpus; cpu++) {
-			if (!tick_due(cpu) || !(m.online >> cpu & 1) || !running_on(cpu))
-				continue;
-			tick(cpu);
-			deferred();
-			life_check(500000);
-		}
-		if (!rnd(4000)) {	/* five a second */
-			life_event();
-			wrong_since = 0;
-		}
-	}
-	printf("cpus %d seconds %.0f calls %lu changes %lu offline %lu online %lu switched %lu "
-	       "limits %lu tunables %lu migrations %lu checks %lu lost %lu worst_ms %.2f\n",
-	       cpus, seconds, m.calls, m.changes, life.offline, life.online, life.switched,
-	       life.limits, life.tunables, life.migrations, life.checks, life.lost, life.worst);
-}
-
-/* The pace of the boost for IO: a stream of calls that does not depend on us */
-static void run_pace(unsigned int calls)
-{
-	setup(1);
-	for (unsigned int i = 0; i < calls; i++) {
-		struct sched_avg *a = &shim_rq[0].cfs.avg;
-
-		m.now += 1000ull * rnd(rnd(20) ? 800 : 9000);
-		if (!rnd(4))
-			a->util_avg = a->runnable_avg = rnd(rnd(2) ? 1024 : 64);
-		if (rnd(2))
-			shim_rq[0].idle_calls++;
-		call_hook(0, rnd(6) ? 0 : SCHED_CPUFREQ_IOWAIT);
-		printf("%u\n", sugov_cpu[0].iowait_boost);
-	}
-}
-
 static void no_hook(struct update_util_data *data, u64 time, unsigned int flags)
 {
 	__asm__ volatile("");
@@ -835,24 +456,19 @@ static void run_cost(const char *kind, unsigned int calls)
 	bool changing = strcmp(kind, "same");
 
 	struct sched_avg *a = &shim_rq[0].cfs.avg;
-	struct timespec begin, end;
 
 	setup(1);
 	shim_rq[0].curr = &m.running[0];
 	if (!strcmp(kind, "none"))
-		m.hook[0]->func = no_hook;
+		cpufreq_update_util_data[0]->func = no_hook;
 	for (unsigned int i = 0; i < 100 + calls; i++) {
-		if (i == 100)
-			clock_gettime(CLOCK_MONOTONIC, &begin);
 		m.now += 4 * MSEC;
 		a->util_avg = a->runnable_avg = changing ? i % 2 * 500 + 200 : 500 + i % 4;
 		a->util_est = 200;	/* of what runs */
 		shim_rq[0].idle_calls += changing;
-		m.hook[0]->func(m.hook[0], m.now, 0);
+		call_hook(0, 0, 0);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("%.2f ns %lu changes\n", ((end.tv_sec - begin.tv_sec) * 1e9 + end.tv_nsec -
-					 begin.tv_nsec) / calls, m.changes);
+	printf("%lu changes\n", sim.changes);
 }
 
 int main(int argc, char **argv)
@@ -863,13 +479,15 @@ int main(int argc, char **argv)
 	settings = argv + argc;
 	for (int i = argc - 1; i > 1 && strchr(argv[i], '='); i--)
 		settings = argv + i;
-	for (char **s = settings; *s; s++) {
+	for (char **word = settings; *word; word++) {
 		unsigned int hz;
 
-		if (sscanf(*s, "hz=%u", &hz) == 1)
+		if (sscanf(*word, "hz=%u", &hz) == 1)
 			shim_tick_ns = NSEC_PER_SEC / hz;
-		m.slow |= !strcmp(*s, "slow=1");
-		m.perf |= !strcmp(*s, "perf=1");
+		sscanf(*word, "noise=%u", &sim.noise);
+		m.any_frequency |= !strcmp(*word, "any=1");
+		m.slow |= !strcmp(*word, "slow=1");
+		m.perf |= !strcmp(*word, "perf=1");
 	}
 	if (!strcmp(mode, "plot"))
 		run_one(arg, true);
@@ -877,15 +495,9 @@ int main(int argc, char **argv)
 		run_one(arg, false);
 	else if (!strcmp(mode, "rise"))
 		run_rise(arg);
-	else if (!strcmp(mode, "life"))
-		run_life(atoi(arg), argc > 3 ? atof(argv[3]) : 3600);
-	else if (!strcmp(mode, "pace"))
-		run_pace(100000);
-	else if (!strcmp(mode, "held"))
-		run_held();
 	else if (!strcmp(mode, "cost"))
 		run_cost(arg, argc > 3 ? atoi(argv[3]) : 100000);
 	else
-		return fprintf(stderr, "usage: sim plot|run|rise|held|life|pace|cost ...\n"), 2;
+		return fprintf(stderr, "usage: sim plot|run|rise|cost ...\n"), 2;
 	return 0;
 }

@@ -32,9 +32,7 @@ typedef uint8_t u8;
 #define USEC_PER_MSEC		1000L
 #define SCHED_CAPACITY_SHIFT	10
 #define SCHED_CAPACITY_SCALE	1024L
-#define SCHED_CPUFREQ_IOWAIT	1U
-#define SCHED_CPUFREQ_TICK	2U
-#define SCHED_CPUFREQ_TICK_SOON	4U
+#define BIT(n)			(1UL << (n))
 #define GFP_KERNEL		0
 #define THIS_MODULE		NULL
 #define __init
@@ -65,15 +63,21 @@ typedef uint8_t u8;
 #define IS_ERR(p)		((unsigned long)(p) >= -4095UL)
 #define PTR_ERR(p)		((long)(p))
 #define EXPORT_SYMBOL_GPL(x)
+#define EXPORT_SYMBOL(x)
+#define __rcu
 #define rcu_dereference_protected(p, c)	(p)
+#define rcu_dereference_sched(p)	(p)
 #define rcu_access_pointer(p)	(p)
+#define rcu_assign_pointer(p, v)	((p) = (v))
 
 /* The tick's length is that of the run */
 extern u64 shim_tick_ns;
 #define TICK_NSEC		((s64)shim_tick_ns)
+#define TICK_USEC		(TICK_NSEC / NSEC_PER_USEC)
 
 #define DEFINE_STATIC_KEY_FALSE(k)	bool k
-#define static_branch_unlikely(k)	0	/* off is a no-op */
+#define static_branch_likely(k)		(*(k))
+#define static_branch_unlikely(k)	(*(k))
 
 /* Locks */
 typedef struct { bool held; } raw_spinlock_t;
@@ -119,72 +123,64 @@ static inline void list_del(struct list_head *n)
 typedef u32 cpumask_t;
 #define for_each_cpu(c, mask)	for ((c) = 0; (c) < MAX_CPUS; (c)++) if (*(mask) >> (c) & 1)
 #define cpumask_first(mask)	((unsigned int)__builtin_ctz(*(mask)))
+#define cpumask_test_cpu(c, mask)	(*(mask) >> (c) & 1)
 #define DEFINE_PER_CPU(t, n)	t n[MAX_CPUS]
 #define per_cpu(n, c)		((n)[c])
+#define per_cpu_ptr(n, c)	(*(n) + (c))
+#define this_cpu_ptr(n)		per_cpu_ptr(n, shim_cpu)
+#define smp_processor_id()	shim_cpu
 
+extern int shim_cpu;		/* that runs the present code */
 struct sched_avg { unsigned long util_avg, runnable_avg, util_est; };
-struct task_struct { struct { struct sched_avg avg; } se; unsigned long nvcsw, nivcsw; unsigned int __state; };
+struct task_struct {
+	struct { struct sched_avg avg; } se;
+	unsigned long nvcsw, nivcsw;
+	unsigned int __state;
+};
 #define TASK_RUNNING		0
-struct cfs_rq { struct sched_avg avg; };
-struct rt_rq { unsigned int rt_nr_running; };
-struct dl_rq { u64 running_bw; };
+enum uclamp_id { UCLAMP_MIN, UCLAMP_MAX, UCLAMP_CNT };
 struct rq {
-	struct cfs_rq		cfs;
-	struct rt_rq		rt;
-	struct dl_rq		dl;
+	struct cfs_rq { struct sched_avg avg; unsigned int h_nr_running; } cfs;
+	struct rt_rq { unsigned int rt_nr_running; } rt;
+	struct { u64 running_bw; } dl;
+	struct { u32 cpuperf_target; } scx;
+	struct { unsigned int value; } uclamp[UCLAMP_CNT];
 	struct sched_avg	avg_rt, avg_dl, avg_irq;
 	unsigned int		nr_running;
-	u64			clock_idle;
+	u64			clock, clock_idle, idle_stamp;
+	int			cpu;
 	struct task_struct	*curr, *idle;
 	unsigned long		idle_calls;
 };
 extern struct rq shim_rq[MAX_CPUS];
-extern unsigned long shim_freq_scale[MAX_CPUS];
+extern bool sched_uclamp_used, shim_scx_enabled, shim_scx_switched_all, shim_invariant;
+extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 
 #define BW_SHIFT		20
 #define UTIL_AVG_UNCHANGED	0x80000000
 #define cpu_rq(c)		(&shim_rq[c])
 #define rt_rq_is_runnable(rt)	((rt)->rt_nr_running)
-#define cpu_util_rt(rq)		READ_ONCE((rq)->avg_rt.util_avg)
-#define cpu_util_dl(rq)		READ_ONCE((rq)->avg_dl.util_avg)
-#define cpu_util_irq(rq)	READ_ONCE((rq)->avg_irq.util_avg)
-#define cpu_bw_dl(rq)		((rq)->dl.running_bw * SCHED_CAPACITY_SCALE >> BW_SHIFT)
-#define scale_irq_capacity(u, irq, m)	((u) * ((m) - (irq)) / (m))
 #define sched_feat(x)		1
-#define scx_enabled()		0
-#define scx_switched_all()	0
-#define scx_cpuperf_target(c)	((void)(c), 0)
-#define uclamp_is_used()	0
-#define uclamp_rq_is_capped(rq)	((void)(rq), false)
-#define uclamp_rq_get(rq, id)	((void)(rq), SCHED_CAPACITY_SCALE)
+#define scx_enabled()		shim_scx_enabled
+#define scx_switched_all()	shim_scx_switched_all
 #define arch_scale_freq_ref(c)	((void)(c), 0)
-#define arch_scale_freq_invariant()	1
-#define arch_scale_cpu_capacity(c)	((void)(c), SCHED_CAPACITY_SCALE)
+#define arch_scale_freq_invariant()	shim_invariant
+#define arch_scale_cpu_capacity(c)	((void)(c), shim_capacity)
 #define arch_scale_freq_capacity(c)	(shim_freq_scale[c])
+#define cpu_of(rq)		((rq)->cpu)
+#define rq_clock(rq)		((rq)->clock)
 
-unsigned long cpu_util_cfs_boost(int cpu);
-unsigned long effective_cpu_util(int cpu, unsigned long util, unsigned long *min,
-				 unsigned long *max);
+/* Of a task, which is never asked about */
+#define task_cpu(p)		(-1)
+#define task_util(p)		((p)->se.avg.util_avg)
+#define _task_util_est(p)	((p)->se.avg.util_est)
+#define task_on_rq_queued(p)	false
+#define current			((struct task_struct *)NULL)
+#define lsub_positive(p, v)	(*(p) -= min(*(p), (v)))
+
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
 u64 local_clock(void);
 
-static inline unsigned long map_util_freq(unsigned long util, unsigned long freq,
-					  unsigned long cap)
-{
-	return freq * util / cap;
-}
-
-static inline unsigned long map_util_perf(unsigned long util)
-{
-	return util + (util >> 2);
-}
-
-struct update_util_data {
-	void (*func)(struct update_util_data *data, u64 time, unsigned int flags);
-};
-void cpufreq_add_update_util_hook(int cpu, struct update_util_data *data,
-				  void (*func)(struct update_util_data *, u64, unsigned int));
-void cpufreq_remove_update_util_hook(int cpu);
 #define synchronize_rcu()	do { } while (0)
 
 /* cpufreq */
@@ -208,10 +204,9 @@ struct cpufreq_governor {
 	void		(*limits)(struct cpufreq_policy *);
 };
 #define CPUFREQ_GOV_DYNAMIC_SWITCHING	0
-#define CPUFREQ_NEED_UPDATE_LIMITS	1
+#define CPUFREQ_NEED_UPDATE_LIMITS	BIT(6)
 #define CPUFREQ_RELATION_L		0
 #define policy_is_shared(p)		(!!(*(p)->cpus & (*(p)->cpus - 1)))
-bool cpufreq_this_cpu_can_update(struct cpufreq_policy *policy);
 unsigned int cpufreq_driver_resolve_freq(struct cpufreq_policy *policy, unsigned int freq);
 unsigned int cpufreq_driver_fast_switch(struct cpufreq_policy *policy, unsigned int freq);
 int __cpufreq_driver_target(struct cpufreq_policy *policy, unsigned int freq,
@@ -259,11 +254,13 @@ static inline int kstrtouint(const char *s, int base, unsigned int *v)
 	*v = n;
 	return 0;
 }
+static struct gov_attr_set *governor_tunables;	/* the last that were made */
 static inline void gov_attr_set_init(struct gov_attr_set *set, struct list_head *node)
 {
 	INIT_LIST_HEAD(&set->policy_list);
 	set->update_lock.held = false;
 	set->usage_count = 1;
+	governor_tunables = set;
 	list_add(node, &set->policy_list);
 }
 static inline void gov_attr_set_get(struct gov_attr_set *set, struct list_head *node)
@@ -311,5 +308,11 @@ void shim_kthread_cancel(void);
 #define kthread_flush_worker(w)		((void)(w))
 #define kthread_queue_work(worker, w)	shim_kthread_queue(w)
 #define kthread_cancel_work_sync(w)	shim_kthread_cancel()
+
+/* The scheduler's own source */
+unsigned long cpu_util_cfs(int cpu);
+extern struct update_util_data *cpufreq_update_util_data[MAX_CPUS];
+#include "scheduler.h"
+#include "kernel/sched/cpufreq.c"
 
 #endif

@@ -1,0 +1,771 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random calls of the schedutil governor's hook, and an oracle that judges what it
+ * requests. The governor is compiled unmodified, GOVERNOR names its source. The oracle
+ * knows what the scheduler, the driver and sysfs see, and nothing of the governor.
+ *
+ * The need of a CPU is worked out from the documented formulas in floating point. It is
+ * a range, because the kernel's integers round down, and because the boost for IO and
+ * what a saturated CPU is given may be anything from nothing to their documented limits.
+ * A policy needs the most that one of its CPUs does. In each call of the hook:
+ *
+ *  asked	what is requested is what the utilisation asks for in this call, or with
+ *		the governor's thread in one since the thread last ran
+ *  late	a rise is requested by the first call after the window. "contract=ours": one of
+ *		1/8 of the capacity at once, and one that only ticks find, and that is smaller,
+ *		when it has been wanted for SETTLE
+ *  stuck	a fall is requested by the first call after the window if the CPU has idled.
+ *		"contract=ours": by the first call of all after the CPU has idled; if it is
+ *		smaller than 1/32, when it has been wanted for SETTLE; if smaller than 1/128,
+ *		perhaps never; with several CPUs a tick later
+ *  early	a fall of a CPU that has not idled since the last request
+ *  limits	the first call after a change of limits, and after the governor was started,
+ *		requests what the utilisation asks for within the limits
+ *  deadline	more deadline bandwidth is requested at once
+ *  useless	the driver is asked for the frequency that it has
+ *  floor	the least performance on the perf path is what deadlines and clamps say
+ *  remote	a CPU outside the policy requests nothing
+ */
+#include <limits.h>
+#include "kernel.h"
+
+#include "kernel/sched/cpufreq_schedutil.c"
+
+#include "machine.h"
+
+#define SETTLE		(20 * MSEC)
+#define ROUNDING	2.3	/* two roundings down, one of them before 5/4 */
+#define FAIR_SERVER	52428	/* 50 ms of 1 s, of 1 << BW_SHIFT */
+
+#ifndef SCHED_CPUFREQ_TICK	/* the base has no calls of every tick */
+#define SCHED_CPUFREQ_TICK	0
+#endif
+
+enum rule { ASKED, LATE, STUCK, EARLY, LIMITS, DEADLINE, USELESS, FLOOR, REMOTE, RULES };
+static const char *const rule_names[] = {
+	"asked", "late", "stuck", "early", "limits", "deadline", "useless", "floor", "remote",
+};
+
+/* What streams may contain; all is "a mix of all" */
+enum feature { RT = 1, DL = 2, IRQ = 4, UCLAMP = 8, SCX = 16, IO = 32, BARE = 64 };
+static const struct { const char *name; unsigned int set; } features[] = {
+	{ "fair", 0 }, { "rt", RT }, { "dl", DL }, { "irq", IRQ }, { "uclamp", UCLAMP },
+	{ "scx", SCX }, { "io", IO }, { "bare", BARE }, { "mix", RT | DL | IRQ | UCLAMP | SCX | IO },
+};
+
+static struct {
+	bool ours;		/* contract */
+	unsigned int features;
+	int cpus;
+	u64 window;
+	bool chosen_window, trace;
+} run;
+
+/* The stream's state beside the machine's */
+static struct {
+	unsigned int stream, step;
+	unsigned int features;
+	double saturated[MAX_CPUS];	/* the most that saturation gives, in capacity */
+	double boost[MAX_CPUS];		/* the most that IO gives, of 1024 */
+	u64 called[MAX_CPUS];		/* last call that counts for the boost */
+	unsigned long idled, changed, due, called_last;	/* numbers of calls */
+	u64 ticked[MAX_CPUS];
+	unsigned long seq;
+} st;
+
+/* The oracle */
+static struct {
+	unsigned long level;		/* last requested; 0: nothing since the start */
+	u64 changed, decided;		/* no earlier than this, no later */
+	u64 rising, falling;		/* since when it has been due but for settling */
+	u64 due;			/* since when the window is over; the same for */
+	u64 more, urgent, less, large;	/* what is wanted */
+	double floor_max[MAX_CPUS], floor_min[MAX_CPUS];	/* seen since the change */
+	bool limits;			/* nothing was requested since they changed */
+	bool applying;			/* the limits are being applied */
+	bool requested;
+	unsigned long got, got_min;
+	unsigned long lo, hi;		/* that calls since the thread ran asked for */
+	double whole;			/* what all of the capacity is in levels */
+} o;
+
+static unsigned long checked[RULES], calls, requests;
+
+struct need { double lo, hi, floor; bool capped; };
+
+static void report(enum rule rule, const char *text, const struct need *n, int cpu,
+		   unsigned int flags)
+{
+	printf("FAIL %s: %s\n  stream %u step %u cpu %d flags %u at %.3f ms: level %lu for %.3f ms, "
+	       "needed %.1f to %.1f, rising %.3f ms, falling %.3f ms, %s%lu\n",
+	       rule_names[rule], text, st.stream, st.step, cpu, flags, m.now / 1e6, o.level,
+	       (m.now - o.changed) / 1e6, n->lo, n->hi, o.rising ? (m.now - o.rising) / 1e6 : 0,
+	       o.falling ? (m.now - o.falling) / 1e6 : 0, o.requested ? "requested " : "no request ",
+	       o.requested ? o.got : 0);
+	printf("  window %.1f ms, tick %.0f ms, capacity %lu, %s, %s, inputs %u, limits %u to %u%s%s%s\n",
+	       run.window / 1e6, shim_tick_ns / 1e6, shim_capacity,
+	       shim_invariant ? "invariant" : "not invariant",
+	       m.any_frequency ? "any frequency" : "table", st.features, m.policy.min, m.policy.max,
+	       m.every_limit ? ", told of each limit" : "", shim_scx_switched_all ? ", all scx" : "",
+	       n->capped ? ", capped" : "");
+	exit(1);
+}
+
+#define require(rule, condition, text)						\
+do {										\
+	checked[rule]++;							\
+	if (!(condition))							\
+		report(rule, text, &n, cpu, flags);				\
+} while (0)
+
+static double fmin2(double a, double b) { return a < b ? a : b; }
+static double fmax2(double a, double b) { return a > b ? a : b; }
+
+/* 5/4 of what is used, no more than the clamp and no less than what is guaranteed */
+static double wanted(double used, double floor, double top)
+{
+	return fmax2(fmin2(used * 5 / 4, top), floor);
+}
+
+static double bandwidth(int cpu) { return shim_rq[cpu].dl.running_bw * 1024 >> BW_SHIFT; }
+
+static struct need need_of(int cpu)
+{
+	struct rq *rq = &shim_rq[cpu];
+	struct sched_avg *a = &rq->cfs.avg;
+	double cap = shim_capacity, irq = rq->avg_irq.util_avg, top = cap, used = 0, extra;
+	double fair = fmin2(fmax2(fmax2(a->util_avg, a->runnable_avg), a->util_est), cap);
+	struct need n = { .floor = cap };
+
+	if (shim_scx_enabled)
+		used = rq->scx.cpuperf_target;
+	if (!shim_scx_switched_all)
+		used += fair;
+	used += rq->avg_rt.util_avg + rq->avg_dl.util_avg;
+	if (irq >= cap || used >= cap)
+		used = cap;
+	else
+		used = used * (cap - irq) / cap + irq;
+	if (irq < cap) {
+		n.floor = irq + bandwidth(cpu);
+		if (sched_uclamp_used)
+			n.floor = fmax2(n.floor, rq->uclamp[UCLAMP_MIN].value);
+		else if (rq->rt.rt_nr_running)
+			n.floor = fmax2(n.floor, cap);
+		top = fmin2(cap, rq->uclamp[UCLAMP_MAX].value);
+	}
+	extra = m.now - st.called[cpu] > shim_tick_ns ? 0 : st.boost[cpu] * cap / 1024;
+	n.lo = wanted(used, n.floor, top);
+	n.hi = wanted(fmax2(used, fmax2(extra, st.saturated[cpu])), n.floor, top);
+	n.capped = sched_uclamp_used && rq->uclamp[UCLAMP_MAX].value < 1024 &&
+		   fmin2(fmax2(a->util_avg, a->util_est), cap) + rq->avg_rt.util_avg >=
+		   rq->uclamp[UCLAMP_MAX].value;
+	return n;
+}
+
+static bool shared(void) { return m.online & (m.online - 1); }
+static bool on_perf_path(void) { return m.perf && !m.slow && shim_invariant && !shared(); }
+
+/* What all of the capacity is in levels */
+static double whole(void)
+{
+	if (on_perf_path())
+		return shim_capacity;
+	return shim_invariant ? KHZ_MAX : m.policy.cur * 5 / 4;
+}
+
+static unsigned long level_of(double util)
+{
+	if (on_perf_path())
+		return fmax2(util, 0);
+	return cpufreq_driver_resolve_freq(&m.policy, fmax2(util, 0) * o.whole / shim_capacity);
+}
+
+static struct need policy_need(void)
+{
+	struct need all = { 0 };
+	int cpu;
+
+	for_each_cpu(cpu, &m.online) {
+		struct need n = need_of(cpu);
+
+		all.lo = fmax2(all.lo, n.lo);
+		all.hi = fmax2(all.hi, n.hi);
+		all.capped |= n.capped;
+		all.floor = n.floor;
+	}
+	return all;
+}
+
+static void request(unsigned long level, unsigned long min_perf)
+{
+	requests++;
+	o.requested = true;
+	o.got = level;
+	o.got_min = min_perf;
+	if (o.applying)
+		o.level = level;
+}
+
+/* What was requested is what the calls since the last request asked for. */
+static void judge_request(struct need n, int cpu, unsigned int flags, bool exempt)
+{
+	unsigned long lo = o.lo, hi = o.hi;
+	bool kept = on_perf_path() && o.got == o.level;
+
+	if (!on_perf_path()) {		/* limits may have changed before the thread ran */
+		lo = clamp_val(lo, m.policy.min, m.policy.max);
+		hi = clamp_val(hi, m.policy.min, m.policy.max);
+	}
+	require(ASKED, kept || (o.got >= lo && o.got <= hi), "nobody asked for this");
+	if (on_perf_path())
+		require(FLOOR, o.got_min + 1 > n.floor && o.got_min < n.floor + 1,
+			"the least performance is not what deadlines and clamps say");
+	else if (!m.slow && o.level && !(m.every_limit && exempt))
+		require(USELESS, o.got != o.level, "the driver has this frequency");
+	if (o.got < o.level && !shared() && !exempt)
+		require(EARLY, st.idled > st.changed, "a fall, but the CPU has not idled");
+}
+
+static void settled(void)
+{
+	o.level = o.got;
+	o.rising = o.falling = o.due = o.more = o.urgent = o.less = o.large = 0;
+}
+
+static bool thread_pending(void) { return m.irq_work || m.work; }
+
+/* Since when is something so? */
+static void note(u64 *since, bool is_so)
+{
+	*since = is_so ? *since ?: m.now : 0;
+}
+
+static bool passed(u64 since, u64 ns) { return since && m.now - since >= ns; }
+
+/* Of several CPUs, only the one that calls may be looked at for a tick. */
+static u64 two_ticks(void) { return shared() ? 2 * shim_tick_ns : 0; }
+static bool looked(u64 since) { return shared() && passed(since, two_ticks()); }
+
+/* After each call of the hook: @leaving says that no task stays on the CPU. */
+static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
+{
+	struct need n = policy_need(), own = need_of(cpu);
+	unsigned long lo = level_of(n.lo - ROUNDING), hi = level_of(n.hi), was = o.level, now;
+	double dl = bandwidth(cpu), slack = on_perf_path() ? 3 : KHZ_STEP;
+	double unit = o.whole / shim_capacity;
+	bool tick = st.ticked[cpu] == m.now, must_rise = false;
+	bool must_fall = false, more_dl = dl > o.floor_max[cpu], limits = o.limits;
+	bool free = shim_scx_switched_all || n.capped, maybe_dl = dl > o.floor_min[cpu];
+	u64 since = m.now - o.changed;
+
+	o.lo = min(o.lo, lo);
+	o.hi = max(o.hi, hi);
+	if (run.trace)
+		printf("%u.%u cpu %d flags %u %.3f ms: needs %lu to %lu%s, %lu -> %lu\n", st.stream,
+		       st.step, cpu, flags, m.now / 1e6, lo, hi, leaving ? ", leaves" : free ? ", free" : "", was,
+		       o.requested ? o.got : was);
+	if (o.requested)
+		judge_request(n, cpu, flags, free || limits || maybe_dl);
+	now = o.requested ? o.got : was;
+
+	note(&o.due, since >= run.window);
+	if (!run.ours) {
+		must_rise = lo > was && o.due;
+		must_fall = hi < was && o.due && (free || shared() || st.idled > st.due);
+	} else if (was) {
+		double rise = (double)lo - was, fall = (double)was - hi;
+		bool asked = level_of(own.lo - ROUNDING) > was;
+
+		note(&o.more, rise > 0);
+		note(&o.urgent, shim_invariant && rise >= unit * 128 + slack);
+		note(&o.rising, rise > 0 && o.due);
+		must_rise = (asked ? o.urgent : looked(o.urgent)) || (asked && !tick && o.rising) ||
+			    ((asked || looked(o.more)) && passed(o.rising, SETTLE + two_ticks()));
+
+		note(&o.less, fall > unit * 8 + slack);
+		note(&o.large, fall > unit * 32 + slack);
+		if (!o.less)
+			o.falling = 0;
+		if (shared() && !free) {
+			note(&o.falling, looked(o.less) && looked(o.due));
+			must_fall = (looked(o.large) && looked(o.due)) ||
+				    (o.due && passed(o.falling, SETTLE));
+		} else if (o.due && o.less && (free || st.idled > st.called_last)) {
+			o.falling = o.falling ?: m.now;
+			must_fall = o.large || passed(o.falling, SETTLE);
+		}
+	}
+	st.called_last = st.seq;
+	if ((m.now - o.decided >= run.window || limits || maybe_dl) && !free)
+		st.due = st.seq;
+
+	if (!thread_pending()) {
+		if (limits) {
+			require(LIMITS, on_perf_path() ? o.requested : now >= lo && now <= hi,
+				"not what the limits ask for");
+			if (m.every_limit && !m.slow && !on_perf_path())
+				require(LIMITS, o.requested, "the driver was not told of the limits");
+		}
+		if (more_dl && lo > was)
+			require(DEADLINE, now >= lo, "more deadline bandwidth has to wait");
+		if (must_rise)
+			require(LATE, now >= lo, "a rise is late");
+		if (must_fall)
+			require(STUCK, now <= hi, "a fall is late");
+		o.lo = ULONG_MAX;
+		o.hi = 0;
+	}
+	o.limits = false;
+	for (int i = 0; i < m.cpus; i++) {
+		o.floor_max[i] = fmax2(o.floor_max[i], need_of(i).floor);
+		o.floor_min[i] = fmin2(o.floor_min[i], need_of(i).floor);
+	}
+	if (o.requested)
+		settled();
+	if (o.requested || queued) {
+		o.changed = o.decided = m.now;
+		for (int i = 0; i < m.cpus; i++)
+			o.floor_max[i] = o.floor_min[i] = need_of(i).floor;
+		if (!free)	/* else nobody looks at whether the CPU idles */
+			st.changed = st.seq;
+	}
+}
+
+static void thread_runs(u64 delay)
+{
+	bool was = thread_pending();
+
+	o.requested = false;
+	deferred(delay);
+	if (!was || thread_pending())
+		return;
+	o.changed = m.now;
+	if (o.requested) {
+		judge_request(policy_need(), m.policy.cpu, 0, true);
+		settled();
+	}
+}
+
+static void call(int from, int cpu, unsigned int flags, bool leaving)
+{
+	bool allowed = m.online >> from & 1 ||
+		       (m.policy.dvfs_possible_from_any_cpu && cpufreq_update_util_data[from]);
+	bool queued = thread_pending();
+
+	if (!(m.online >> cpu & 1))
+		return;
+	calls++;
+	st.seq++;
+	if (flags & SCHED_CPUFREQ_IOWAIT) {
+		if (m.now - st.called[cpu] > shim_tick_ns || !st.boost[cpu])
+			st.boost[cpu] = 128;
+		else
+			st.boost[cpu] = fmin2(2 * st.boost[cpu], 1024);
+	} else if (m.now - st.called[cpu] > shim_tick_ns) {
+		st.boost[cpu] = 0;
+	}
+	if (!SCHED_CPUFREQ_TICK || !(flags & SCHED_CPUFREQ_TICK))
+		st.called[cpu] = m.now;
+	o.requested = false;
+	o.whole = whole();
+	call_hook(from, cpu, flags);
+	queued = !queued && thread_pending();
+	if (queued)
+		deferred(rnd(5) < 3 ? 0 : rnd(2000000));
+	if (!allowed) {
+		struct need n = policy_need();
+
+		require(REMOTE, !o.requested && !queued, "by a CPU that may not");
+		return;
+	}
+	judge(cpu, flags, leaving, queued);
+}
+
+/* What the scheduler does */
+
+static unsigned int walk(unsigned int value, unsigned int max)
+{
+	int to = value;
+
+	switch (rnd(6)) {
+	case 0:
+		return rnd(max + 1);
+	case 1:
+	case 2:
+		to += (int)rnd(201) - 100;
+		break;
+	default:
+		to += (int)rnd(17) - 8;
+	}
+	return to < 0 ? 0 : to > (int)max ? max : to;
+}
+
+static bool runs(int cpu) { return shim_rq[cpu].curr != shim_rq[cpu].idle; }
+static bool has_fair(int cpu) { return runs(cpu) && !shim_scx_switched_all; }
+
+static void new_signals(int cpu)
+{
+	struct rq *rq = &shim_rq[cpu];
+	struct sched_avg *a = &rq->cfs.avg;
+
+	if (!shim_scx_switched_all) {
+		a->util_avg = walk(a->util_avg, shim_capacity);
+		a->runnable_avg = a->util_avg + (rnd(5) ? 0 : rnd(200));
+		if (runs(cpu))
+			a->util_est = walk(a->util_est, shim_capacity);
+		m.running[cpu].se.avg = (struct sched_avg){
+			.util_avg = a->util_avg, .util_est = rnd(a->util_avg + 200),
+		};
+	}
+	if (st.features & RT)
+		rq->avg_rt.util_avg = rnd(3) ? walk(rq->avg_rt.util_avg, 300) : 0;
+	if (st.features & DL)
+		rq->avg_dl.util_avg = rnd(3) ? walk(rq->avg_dl.util_avg, 200) : 0;
+	if (st.features & IRQ)
+		rq->avg_irq.util_avg = rnd(40) ? walk(rq->avg_irq.util_avg, 150) : 1024;
+	if (st.features & UCLAMP && !rnd(8)) {
+		rq->uclamp[UCLAMP_MIN].value = rnd(2) ? 0 : rnd(600);
+		rq->uclamp[UCLAMP_MAX].value = rnd(2) ? 1024 : 200 + rnd(800);
+	}
+}
+
+static bool fair_server(void) { return !(st.features & BARE) && !shim_scx_switched_all; }
+
+static void wake(int cpu, unsigned int flags)
+{
+	struct rq *rq = &shim_rq[cpu];
+
+	rq->clock_idle = m.now;
+	st.saturated[cpu] = 0;
+	rq->cfs.avg.util_est = shim_scx_switched_all ? 0 : 1 + rnd(shim_capacity);
+	new_signals(cpu);
+	if (fair_server())
+		rq->dl.running_bw += FAIR_SERVER;
+	call(cpu, cpu, flags, false);	/* before the task is counted and runs */
+	rq->nr_running = rq->cfs.h_nr_running = 1;
+	rq->curr = &m.running[cpu];
+	rq->idle->nivcsw++;
+}
+
+static void sleep(int cpu)
+{
+	struct rq *rq = &shim_rq[cpu];
+
+	rq->curr->__state = 1;
+	rq->rt.rt_nr_running = 0;
+	rq->cfs.avg.util_est = 0;
+	call(cpu, cpu, 0, true);
+	rq->nr_running = rq->cfs.h_nr_running = 0;
+	if (fair_server()) {
+		rq->dl.running_bw -= FAIR_SERVER;
+		call(cpu, cpu, 0, true);
+	}
+	rq->curr->__state = TASK_RUNNING;
+	rq->curr = rq->idle;
+	rq->clock_idle = rq->idle_stamp = m.now;
+	rq->idle_calls++;
+	if (m.online >> cpu & 1)
+		st.idled = ++st.seq;
+	st.saturated[cpu] = 0;
+}
+
+static void running_event(int cpu)
+{
+	struct rq *rq = &shim_rq[cpu];
+	u32 what = rnd(100);
+
+	if (what < 20) {
+		new_signals(cpu);		/* without a call */
+	} else if (what < 50) {
+		new_signals(cpu);
+		call(cpu, cpu, 0, false);
+	} else if (what < 62 && st.features & RT) {
+		rq->rt.rt_nr_running = !rq->rt.rt_nr_running;
+		call(cpu, cpu, 0, false);
+	} else if (what < 70 && st.features & DL) {
+		u64 server = fair_server() ? FAIR_SERVER : 0;
+
+		rq->dl.running_bw = rq->dl.running_bw > server ? server : server + rnd(600000);
+		call(cpu, cpu, 0, false);
+	} else if (what < 80 && st.features & IO) {
+		call(cpu, cpu, SCHED_CPUFREQ_IOWAIT, false);
+	} else if (what < 90 && shim_scx_enabled) {
+		rq->scx.cpuperf_target = walk(rq->scx.cpuperf_target, 1024);
+		call(cpu, cpu, 0, false);
+	} else {
+		sleep(cpu);
+	}
+}
+
+static void idle_event(int cpu)
+{
+	struct rq *rq = &shim_rq[cpu];
+
+	if (rnd(4)) {
+		wake(cpu, st.features & IO && !rnd(3) ? SCHED_CPUFREQ_IOWAIT : 0);
+	} else if (!shim_scx_switched_all) {
+		int from = rnd(m.cpus + 1);	/* the last is of no policy that is online */
+
+		rq->cfs.avg.util_avg = rq->cfs.avg.util_avg * (700 + rnd(300)) / 1024;
+		rq->cfs.avg.runnable_avg = rq->cfs.avg.util_avg;
+		call(from, cpu, 0, true);	/* another CPU balances */
+	}
+}
+
+static void tick(int cpu)
+{
+	double given = 1024.0 * m.policy.cur / KHZ_MAX;
+
+	if (!runs(cpu) || shim_scx_switched_all || shim_rq[cpu].rt.rt_nr_running)
+		return;
+	shim_freq_scale[cpu] = fmin2(given + rnd(20), 1024);
+	if (run.ours && shim_invariant &&
+	    m.now - shim_rq[cpu].clock_idle + 1000 >= fmax2(4 * MSEC, 2 * shim_tick_ns))
+		st.saturated[cpu] = fmax2(st.saturated[cpu],
+					  fmin2(shim_freq_scale[cpu] * shim_capacity / 512, shim_capacity));
+	if (SCHED_CPUFREQ_TICK) {
+		st.ticked[cpu] = m.now;
+		call(cpu, cpu, SCHED_CPUFREQ_TICK, false);
+	}
+	if (rnd(10) < 7) {
+		new_signals(cpu);
+		call(cpu, cpu, 0, false);
+	}
+}
+
+static void pass(u64 ns)
+{
+	u64 end = m.now + ns;
+
+	while (m.now < end) {
+		u64 next = end;
+		int due = -1;
+
+		for (int cpu = 0; cpu < m.cpus; cpu++) {
+			u64 phase = cpu * shim_tick_ns / 8;
+			u64 at = (m.now - phase) / shim_tick_ns * shim_tick_ns + shim_tick_ns + phase;
+
+			if (at <= next) {
+				next = at;
+				due = cpu;
+			}
+		}
+		m.now = next;
+		thread_runs(0);
+		if (due >= 0)
+			tick(due);
+	}
+}
+
+/* What user space does */
+
+static void limits_changed(void)
+{
+	if (o.limits)		/* of two changes at once the base may lose one */
+		return;
+	m.policy.min = KHZ_MIN + rnd(8) * KHZ_STEP;
+	m.policy.max = KHZ_MAX - rnd(20) * KHZ_STEP;
+	o.applying = true;
+	schedutil_gov.limits(&m.policy);
+	o.applying = false;
+	o.limits = true;
+}
+
+static void started(void)
+{
+	o.applying = true;
+	governor_start();
+	o.applying = false;
+	o.level = m.slow ? m.policy.cur : 0;	/* a thread leaves a frequency that is right */
+	o.limits = true;
+	o.changed = o.decided = o.rising = o.falling = o.due = o.more = o.urgent = o.less = o.large = 0;
+	o.lo = ULONG_MAX;
+	o.hi = 0;
+	st.changed = st.due = 0;	/* a governor that starts takes the CPU to have idled */
+	for (int cpu = 0; cpu < m.cpus; cpu++) {
+		st.boost[cpu] = 0;
+		o.floor_max[cpu] = 1e9;
+		o.floor_min[cpu] = 0;
+	}
+}
+
+static void hotplug(void)
+{
+	cpumask_t mask = m.online ^ 1u << rnd(m.cpus);
+
+	if (!mask)
+		return;
+	schedutil_gov.stop(&m.policy);
+	m.online = mask;
+	started();
+}
+
+static void set_window(void)
+{
+	static const unsigned int us[] = { 0, 500, 1000, 5000, 20000 };
+	unsigned int value = run.chosen_window ? run.window / 1000 : us[rnd(5)];
+
+	tunable("rate_limit_us", value);
+	run.window = value * 1000ull;
+}
+
+static void user_event(void)
+{
+	switch (rnd(4)) {
+	case 0:
+		hotplug();
+		break;
+	case 1:
+		governor_end();
+		assert(!schedutil_gov.init(&m.policy));
+		set_window();
+		started();
+		break;
+	case 2:
+		limits_changed();
+		break;
+	default:
+		set_window();
+	}
+}
+
+static u64 interval(void)
+{
+	switch (rnd(10)) {
+	case 0:
+		return MSEC * rnd(60);
+	case 1 ... 4:
+		return 1000 * rnd(4000);
+	default:
+		return 1000 * (1 + rnd(200));
+	}
+}
+
+static void stream(unsigned int number, unsigned int steps)
+{
+	static const u64 ticks[] = { 1, 4, 4, 10 };
+
+	rnd_state = 88172645463325252ull + number * 2654435761ull;
+	for (int i = 0; i < 10; i++)
+		rnd(2);
+	memset(&st, 0, sizeof(st));
+	memset(&o, 0, sizeof(o));
+	memset(m.running, 0, sizeof(m.running));
+	memset(m.idle, 0, sizeof(m.idle));
+	m.now = 0;
+	memset(cpufreq_update_util_data, 0, sizeof(cpufreq_update_util_data));
+	st.stream = number;
+	st.seq = st.idled = 1;
+	st.features = run.features & (rnd(3) ? ~0u : rnd(128));
+	if (run.features == RT || run.features == DL || run.features == SCX)
+		st.features = run.features;
+	m.irq_work = NULL;
+	m.work = NULL;
+	m.any_frequency = !rnd(2);
+	m.every_limit = !rnd(3);
+	shim_tick_ns = ticks[rnd(4)] * MSEC;
+	shim_invariant = rnd(10);
+	shim_capacity = rnd(3) ? 1024 : 300 + rnd(700);
+	sched_uclamp_used = st.features & UCLAMP;
+	shim_scx_enabled = st.features & SCX;
+	shim_scx_switched_all = shim_scx_enabled && rnd(2);
+	machine_init(run.cpus);
+	m.policy.dvfs_possible_from_any_cpu = !rnd(3);
+	set_window();
+	started();
+	for (st.step = 0; st.step < steps; st.step++) {
+		int cpu = rnd(m.cpus);
+
+		pass(interval());
+		if (!rnd(60))
+			user_event();
+		else if (runs(cpu))
+			running_event(cpu);
+		else
+			idle_event(cpu);
+		thread_runs(0);
+	}
+	governor_end();
+}
+
+/*
+ * The frequency after each of a row of calls, all of which may act at once: what the
+ * boost for IO gives does not depend on how the governor waits. All that is needed are
+ * multiples of 5/32 of the capacity, so that no difference is small.
+ */
+static void io(unsigned int number)
+{
+	struct sched_avg *a = &shim_rq[0].cfs.avg;
+
+	machine_init(1);
+	tunable("rate_limit_us", 0);
+	governor_start();
+	for (unsigned int i = 0; i < number; i++) {
+		m.now += 1000ull * rnd(rnd(20) ? 800 : 9000);
+		if (!rnd(4))
+			a->util_avg = a->runnable_avg = 128 * rnd(rnd(2) ? 7 : 2);
+		if (rnd(2))
+			shim_rq[0].idle_calls++;
+		call_hook(0, 0, rnd(6) ? 0 : SCHED_CPUFREQ_IOWAIT);
+		printf("%u\n", m.policy.cur);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int first = 1, streams = 100, steps = 400;
+
+	run.cpus = 1;
+	run.features = features[8].set;
+	for (int i = 1; i < argc; i++) {
+		char word[16];
+		unsigned int value;
+		bool known = false;
+
+		for (size_t f = 0; f < sizeof(features) / sizeof(*features); f++) {
+			if (!strncmp(argv[i], "inputs=", 7) && !strcmp(argv[i] + 7, features[f].name)) {
+				run.features = features[f].set;
+				known = true;
+			}
+		}
+		if (sscanf(argv[i], "%15[a-z_]=%u", word, &value) == 2) {
+			known = true;
+			if (!strcmp(word, "io"))
+				return io(value), 0;
+			if (!strcmp(word, "first"))
+				first = value;
+			else if (!strcmp(word, "streams"))
+				streams = value;
+			else if (!strcmp(word, "steps"))
+				steps = value;
+			else if (!strcmp(word, "trace"))
+				run.trace = value;
+			else if (!strcmp(word, "cpus") && value && value < MAX_CPUS)
+				run.cpus = value;
+			else if (!strcmp(word, "rate_limit_us")) {
+				run.window = value * 1000ull;
+				run.chosen_window = true;
+			} else
+				known = false;
+		}
+		if (!strcmp(argv[i], "contract=ours"))
+			run.ours = known = true;
+		else if (!strcmp(argv[i], "contract=base") || !strcmp(argv[i], "driver=fast"))
+			known = true;
+		else if (!strcmp(argv[i], "driver=slow"))
+			m.slow = known = true;
+		else if (!strcmp(argv[i], "driver=perf"))
+			m.perf = known = true;
+		if (!known)
+			return fprintf(stderr, "fuzz: %s: unknown; there are first= streams= steps= cpus= "
+				       "rate_limit_us= inputs= contract= driver=\n", argv[i]), 2;
+	}
+	for (unsigned int i = first; i < first + streams; i++)
+		stream(i, steps);
+	printf("calls %lu requests %lu", calls, requests);
+	for (int i = 0; i < RULES; i++)
+		printf(" %s %lu", rule_names[i], checked[i]);
+	printf("\n");
+	return 0;
+}
