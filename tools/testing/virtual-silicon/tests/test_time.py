@@ -101,7 +101,7 @@ def _window(t: trace.Trace, changes: list[int]) -> list[int]:
 def test_slots_of_a_package(guests: Guests) -> None:
     """All changes, also those of the turbo limit, 9 us after a slot of all cores."""
     t = _trace(guests.get("switches-platinum-8180"))
-    places = {(ns - 9_000) % 500_000 for cpu in range(4) for ns in _changes(t, cpu)}
+    places = {(ns - 9_000) % 501_000 for cpu in range(4) for ns in _changes(t, cpu)}
     assert len(places) == 1
     assert sum(len(_changes(t, cpu)) for cpu in (1, 2)) >= 2 * SWITCHES - 2
     assert len({khz for _, khz in t.khz[3]}) > 1	# the turbo limit's

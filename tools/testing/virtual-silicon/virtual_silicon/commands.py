@@ -203,13 +203,16 @@ def repeat_command(args: argparse.Namespace) -> int:
     c = _config(args, job.archive(), demo.KERNEL_ARGS)
     c.limits = boot.Limits(args.limit, args.limit, args.limit)
     done = []
-    print(f"{c.cpus} CPUs of {c.machine.name}, {args.kernel} kernel")
+    time = c.machine.time
+    print(f"{c.cpus} CPUs of {c.machine.name}, {args.kernel} kernel; cycles per instruction: "
+          f"{time.kernel_cycles_per_1000_insns / 1000:g} in the kernel, "
+          f"{time.user_cycles_per_1000_insns / 1000:g} in user space")
     for run in repeat.runs(c, args.runs, args.load):
         done.append(run)
         speed = run.instructions / run.cpu_seconds / 1e6
         print(f"  {run.seconds:6.1f} s of the host ({run.cpu_seconds:.1f} s of its "
               f"CPUs), {run.virtual:8.3f} s virtual, {speed:.0f} million instructions "
-              "per CPU second"
+              "or more per CPU second"
               + (", loaded host" if run.loaded else ""), flush=True)
     for name, digest in done[0].digests.items():
         print(f"  {name}: " + ("differs" if name in repeat.differing(done)

@@ -232,6 +232,7 @@ class Power(Table):
 
 
 class Limits(Table):
+    # window of limit 1 in 0x610 at the start; 0: the register is locked, nothing enforced
     power_tau_s: float = Field(default=0.0, ge=0, le=1000)
     thermal_resistance: float = Field(default=0.0, ge=0, le=100)	# K/W
     thermal_tau_s: float = Field(default=0.0, ge=0, le=1000)
