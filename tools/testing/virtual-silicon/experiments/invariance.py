@@ -150,8 +150,10 @@ def toggles(args: argparse.Namespace) -> dict:
         ratio = "$CPU/cpu[0-9]*/freq_invariance/max_ratio"
         job.step("toggle", "vs-load -c all -d 50 -t 600 & load=$!; sleep 0.1; "
                  f"on=$(cat {ratio}); wrong=0; for i in $(seq {args.count // 2}); do "
-                 f"put {off} {switch}; [ \"$(cat {ratio} | sort -u)\" = 1024 ] || wrong=$((wrong + 1)); "
-                 f"put {1 - off} {switch}; [ \"$(cat {ratio})\" = \"$on\" ] || wrong=$((wrong + 1)); "
+                 f"put {off} {switch}; [ \"$(cat {ratio} | sort -u)\" = 1024 ] || "
+                 "wrong=$((wrong + 1)); "
+                 f"put {1 - off} {switch}; [ \"$(cat {ratio})\" = \"$on\" ] || "
+                 "wrong=$((wrong + 1)); "
                  "done; kill $load; echo on $on; echo wrong $wrong")
         job.step("dmesg", "dmesg")
         result = run(args, f"toggles-{name}", m, 2, job, append)
@@ -192,7 +194,8 @@ def main() -> int:
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
     parser.add_argument("--out", default=str(paths.BUILD / "experiments"))
-    parser.add_argument("--units", type=int, default=118, help="work per 10 ms (118: 1 ms at 3.8 GHz)")
+    parser.add_argument("--units", type=int, default=118,
+                        help="work per 10 ms (118: 1 ms at 3.8 GHz)")
     parser.add_argument("--periods", type=int, default=100)
     parser.add_argument("--step", type=int, default=1, help="in P-states")
     parser.add_argument("--policies", default="4c,active")

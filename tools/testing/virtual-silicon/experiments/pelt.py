@@ -84,4 +84,5 @@ def compare(bursts: list[Burst], clock: Clock, settle_ns: int = 12 * HALF_LIFE_N
     errors = [100 * (u / w - 1) for u, w in pairs]
     n = len(pairs)
     return Errors(sum(u for u, _ in pairs) / n, sum(w for _, w in pairs) / n,
-                  sum(errors) / n, sum(map(abs, errors)) / n, max(errors, key=abs))
+                  sum(errors) / n, sum(abs(error) for error in errors) / n,
+                  max(errors, key=lambda error: abs(error)))

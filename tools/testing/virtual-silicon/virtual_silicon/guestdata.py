@@ -85,6 +85,13 @@ def msr_values(text: str) -> dict[int, int | None]:
     return out
 
 
+def msr_rises(before: str, after: str) -> dict[int, int]:
+    """By how much registers rose between two readings."""
+    first, last = msr_values(before), msr_values(after)
+    return {msr: new - old for msr, old in first.items()
+            if old is not None and (new := last.get(msr)) is not None}
+
+
 @dataclass
 class Work:
     """What vs-load says of one CPU."""

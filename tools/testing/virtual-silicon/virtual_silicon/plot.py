@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import MissingError, UsageError
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes  # loaded when a picture is drawn only
 
 Segment = tuple[float, float, str | None]	# from s, to s, state (None: running)
 
@@ -104,7 +108,7 @@ WORTH_DRAWING = 0.25
 SHADES = ("#fdd49e", "#c7e9c0", "#a1d99b", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
 
 
-def _draw_frequency(axis: object, trace: Trace, cpus: list[int],
+def _draw_frequency(axis: Axes, trace: Trace, cpus: list[int],
                     begin_ns: int, end_ns: int) -> None:
     """A line per CPU, broken where it hardly runs."""
     offset = begin_ns / 1e9
@@ -127,7 +131,7 @@ def depth(name: str) -> tuple[int, str]:
     return int(number or 0), name
 
 
-def _draw_idle(axis: object, trace: Trace, cpus: list[int],
+def _draw_idle(axis: Axes, trace: Trace, cpus: list[int],
                begin_ns: int, end_ns: int) -> None:
     """A band per CPU; colour says where it was."""
     offset = begin_ns / 1e9

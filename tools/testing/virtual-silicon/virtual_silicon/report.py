@@ -53,7 +53,7 @@ def guest_view(text: str, zones: str = "") -> Data:
         "dram_j": _round(energy.get("dram"), 3),
         "turbostat_package_j": table.summary.get("Pkg_J"),
         "states": _idle_columns(rows),
-        "core_residency_pct": {column[4:]: round(_mean([row[column] for row in rows]), 2)
+        "core_residency_pct": {column[4:]: _round(_mean([row[column] for row in rows]), 2)
                                for column in rows[0] if column.startswith("CPU%c")},
         "work_per_s": _round(_mean([w.rate for w in work])),
     }

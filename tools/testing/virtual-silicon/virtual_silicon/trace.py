@@ -100,9 +100,10 @@ def _lines(path: Path) -> Iterator[str]:
     """Of the text, or of the compressed form; a killed emulator cuts either short."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    with (gzip.open if packed else open)(path, "rt", encoding="ascii") as file:
+    with gzip.open(path, "rt", encoding="ascii") if packed else \
+            path.open(encoding="ascii") as text:
         try:
-            yield from file
+            yield from text
         except EOFError:
             pass
 
