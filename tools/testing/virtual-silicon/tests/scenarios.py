@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from virtual_silicon import encode
+from virtual_silicon import witness as parts
 from virtual_silicon.job import Job
 from virtual_silicon.machine import Machine
 
@@ -248,6 +249,10 @@ def family(m: Machine, cpus: int) -> bytes:
              f"-m {MARKS['no_turbo']}")
     job.step("dmesg", "dmesg")
     return job.archive()
+
+
+def part(m: Machine, cpus: int) -> bytes:
+    return parts.parts_job(parts.parts()[m.name].registers).archive()
 
 
 def waitpkg(m: Machine, cpus: int) -> bytes:
@@ -554,7 +559,8 @@ def invariance_boost(m: Machine, cpus: int) -> bytes:
         job.step(f"policy-{word}", _try(word, f"{INVARIANCE}/policy"))
     switch = "$CPU/cpufreq/boost"
     job.step("boost", f"for i in $(seq {TOGGLES}); do for on in 0 1; do "
-             f"put $on {switch} || return 1; echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
+             f"put $on {switch} || return 1; "
+             "echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
              "/ $(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq); done; done")
     job.step("dmesg", "dmesg")
     return job.archive()
@@ -718,6 +724,10 @@ WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
 FAMILY_MACHINES = ("platinum-8180", "platinum-8380", "pentium-n4200", "celeron-j1900",
                    "xeon-phi-7250", "atom-p5962b")
 
+#: A few of those made from dumps; "witness --parts" asks them all.
+PART_MACHINES = ("platinum-8592", "xeon-6980p", "xeon-6746e", "core-i7-1260p",
+                 "ultra-9-285h", "epyc-9555")
+
 SCENARIOS: dict[str, Scenario] = {
     "repeat-1": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
     "repeat-2": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
@@ -808,3 +818,6 @@ for _name in FAMILY_MACHINES:
                                             PASSIVE)
     SCENARIOS[f"patched-{_name}"] = Scenario(_name, "patched", "deterministic", 2,
                                              messages, "intel_pstate=passive")
+for _name in PART_MACHINES:
+    SCENARIOS[f"part-{_name}"] = Scenario(_name, "base", "deterministic", 2, part,
+                                          parts.APPEND)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from guests import Guests
-from virtual_silicon import amd, convert, dump, encode, machine
+from virtual_silicon import amd, convert, dump, encode, machine, witness
 from virtual_silicon.errors import UsageError
 from virtual_silicon.machine import Machine
 
@@ -133,3 +135,155 @@ def test_what_is_lacking_is_named(start: str, reason: str) -> None:
     with pytest.raises(UsageError) as error:
         convert.machine_file(dump.read([("dump", text)]))
     assert reason in str(error.value)
+
+
+def aida(m: Machine) -> str:
+    """As AIDA64 writes it, with two CPUs of one core each."""
+    big = {0x1A: (0x40000001, 0, 0, 0), 1: (_signature(m), 0, 0, 0)}
+    ebx, edx, ecx = struct.unpack("<III", m.vendor.encode())
+    leaves = {0: (0, ebx, ecx, edx)} | big
+    registers = encode.msrs(m) | {0x650: 0x2727}
+    text = f"------[ CPU Info ]------\n\nCPU TDP                    : {m.power.tdp_w:g} W\n"
+    for cpu in range(2):
+        text += (f"------[ CPUID Registers / Logical CPU #{cpu} ]------\n\n"
+                 f"allcpu: Package 0 / Core {cpu} / Thread 0: Valid\n")
+        small = {0x1A: (0x20000001, 0, 0, 0)} if cpu and m.classes else {}
+        for leaf, words in (leaves | small).items():
+            text += f"CPUID {leaf:08X}: " + "-".join(f"{word:08X}" for word in words) + "\n"
+    for cpu in range(2):
+        text += f"------[ MSR Registers / Logical CPU #{cpu} ]------\n\n"
+        for number, value in registers.items():
+            digits = f"{value:016X}"
+            text += (f"MSR {number:08X}: " + "-".join(
+                digits[i:i + 4] for i in range(0, 16, 4)) + " [S200]\n")
+        text += "MSR 00000300: < FAILED >\n"
+    return text
+
+
+def pepc(m: Machine) -> list[tuple[str, str]]:
+    """msr.txt, /proc/cpuinfo and sysfs as in intel/pepc's data, with two CPUs."""
+    registers = "# MSR data\n" + "".join(
+        f"{number:x}:0|{value:x} 1|{value:x}\n" for number, value in encode.msrs(m).items())
+    cpus = "".join(
+        f"processor\t: {cpu}\nvendor_id\t: {m.vendor}\ncpu family\t: {m.family}\n"
+        f"model\t\t: {m.model}\nmodel name\t: {m.title}\nstepping\t: {m.stepping}\n"
+        f"microcode\t: {m.microcode:#x}\nphysical id\t: 0\ncore id\t\t: {cpu}\n\n"
+        for cpu in range(2))
+    base = "rw|/sys/devices/system/cpu/cpu0/cpuidle/state"
+    idle = "".join(
+        f"{base}{n}/name|{s.name}\n{base}{n}/desc|MWAIT {s.hints[0]:#04x}\n"
+        f"{base}{n}/latency|{s.exit_us:g}\n{base}{n}/residency|{s.residency_us:g}\n"
+        for n, s in enumerate(m.idle, 1))
+    return [("msr.txt", registers), ("cpuinfo", cpus), ("sys", idle)]
+
+
+def two_cores(texts: list[tuple[str, str]]) -> Machine:
+    return machine.parse(convert.machine_file(dump.read(texts)), Path("converted.toml"))
+
+
+def test_aida64() -> None:
+    m = machine.load("e3-1240-v5")
+    back = two_cores([("dump.txt", aida(m))])
+    assert (back.model, back.cores, back.threads, back.power.tdp_w) == (m.model, 2, 1, 80)
+    assert [back.turbo.limit(n) for n in (1, 2)] == [m.turbo.limit(n) for n in (1, 2)]
+    assert back.idle == m.idle	# not in such a dump: those of the model
+
+
+def test_kinds_of_cores_by_aida64() -> None:
+    back = two_cores([("dump.txt", aida(machine.load("core-i9-12900k")))])
+    assert back.cores == 2
+    assert [(kind.cores, kind.max_ratio, kind.core_type) for kind in back.classes] == \
+        [(1, 0x27, 0x20)]
+
+
+def test_pepc() -> None:
+    m = machine.load("e3-1240-v5")
+    back = two_cores(pepc(m))
+    assert (back.model, back.microcode, back.cores) == (m.model, m.microcode, 2)
+    assert [(s.name, s.exit_us, s.residency_us) for s in back.idle] == \
+        [(s.name, s.exit_us, s.residency_us) for s in m.idle]
+
+
+def line_of(text: str, start: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if line.startswith(start))
+
+
+#: a dump that ends before this (and so much of it), the line to be named, the reason
+CUT = [
+    ("MSR 000001AD: ", 10, "MSR 000001AD", "the line of a register is cut off"),
+    ("CPUID 0000001A: ", 22, "CPUID 0000001A", "the line of a CPUID leaf is cut off"),
+    ("------[ MSR Registers / Logical CPU #1", 0, "MSR 00000300",
+     "the dump of 2 CPUs, with registers of 1, is cut off"),
+    ("------[ MSR Registers / Logical CPU #0", 0, "CPUID 00000001",
+     "lacks register 0xce"),
+]
+
+
+@pytest.mark.parametrize("start,more,at,reason", CUT, ids=[reason for *_, reason in CUT])
+def test_dump_that_is_cut_off(start: str, more: int, at: str, reason: str) -> None:
+    whole = aida(machine.load("e3-1240-v5"))
+    text = whole[:whole.index(start) + len(start) * bool(more) + more]
+    last = max(n for n, line in enumerate(text.splitlines(), 1) if line)
+    assert text.splitlines()[last - 1].startswith(at)
+    with pytest.raises(UsageError) as error:
+        two_cores([("dump.txt", text)])
+    assert str(error.value).startswith(f"dump.txt:{last}: ") and reason in str(error.value)
+
+
+def test_list_of_registers_that_is_cut_off() -> None:
+    """In the middle of a value, which is as good a value as the whole."""
+    (name, registers), *others = pepc(machine.load("e3-1240-v5"))
+    last = len(registers.splitlines())
+    with pytest.raises(UsageError, match=f"msr.txt:{last}: the line of a register is cut off"):
+        two_cores([(name, registers[:-2]), *others])
+
+
+#: register, its wrong value, and the reason; the part has base 20 and 2 to 56 cores
+CONTRADICTIONS = [
+    (0x1AD, 0x1E1E1E1F20221326, "ratio 19 with 4 cores is below the base ratio 20"),
+    (0x1AD, 0x1E1E1F2022242726, "ratio 39 with 4 cores, but 38 with 2: ratios must not rise"),
+    (0x1AE, 0x382018100C020402, "2 cores after 4: counts must not fall"),
+    (0x1AD, 0, "the turbo registers are empty"),
+    (0xCE, 0x21 << 40 | 20 << 8, "the lowest ratio, 33, is not within 1 and the base ratio, 20"),
+    (0xCE, 8 << 40, "the lowest ratio, 8, is not within 1 and the base ratio, 0"),
+]
+
+
+@pytest.mark.parametrize("register,value,reason", CONTRADICTIONS)
+def test_registers_that_contradict_each_other(register: int, value: int, reason: str,
+                                              tmp_path: Path) -> None:
+    lines = [f"{register:#x} {value:#x}" if line.startswith(f"{register:#x} ") else line
+             for line in dumped(machine.load("sapphire-rapids")).splitlines()]
+    text = "\n".join(lines) + "\n"
+    with pytest.raises(UsageError) as error:
+        convert_text(text)
+    table = 0x1AD if register == 0x1AE else register	# the first of those that disagree
+    assert str(error.value) == f"dump:{line_of(text, f'{table:#x} ')}: " + (
+        f"turbo: {reason}" if register != 0xCE and value else reason)
+
+    source, target = tmp_path / "dump", tmp_path / "made.toml"
+    source.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "virtual_silicon", "convert", source, "-o", target],
+        cwd=Path(convert.__file__).parents[1], capture_output=True, text=True)
+    assert (done.returncode, target.exists()) == (2, False)
+    assert reason in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("eax", [0x000106F0, 0x00600F12])
+def test_unknown_part(eax: int) -> None:
+    """An Intel model that nobody knows; an AMD family before Zen."""
+    m = machine.load("e3-1240-v5" if eax & 0xF00 == 0x600 else "epyc-7742")
+    text = dumped(m).replace(f"eax={_signature(m):#010x}", f"eax={eax:#010x}")
+    at = line_of(text, "   0x00000001")
+    with pytest.raises(UsageError, match=f"dump:{at}: {m.vendor} family .* is unknown; known "):
+        convert_text(text)
+
+
+@pytest.mark.parametrize("name", [name for name, part in witness.parts().items()
+                                  if part.registers])
+def test_guest_reads_the_registers_of_the_part(name: str) -> None:
+    """As recorded, not as encoded from what was decoded from them."""
+    registers = encode.msrs(machine.load(name))
+    for number, value in witness.parts()[name].registers.items():
+        assert registers[number] == value, hex(number)

@@ -91,6 +91,8 @@ def _witness_command(sub: Commands) -> None:
                          "each machine")
     _boot_arguments(one)
     one.add_argument("machines", nargs="*", help="default: all")
+    one.add_argument("--parts", action="store_true", help="compare those made from dumps "
+                     "with what was read on the parts, under the base kernel")
     one.add_argument("--kernels", nargs="+", default=["base"],
                      help="base, patched, a .deb, or the name of a package that apt "
                      "downloads")

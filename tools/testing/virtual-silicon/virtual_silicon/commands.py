@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
@@ -220,29 +221,36 @@ def repeat_command(args: argparse.Namespace) -> int:
     return 1 if repeat.differing(done) or any(run.status for run in done) else 0
 
 
+def _witness_kernels(names: list[str], where: Path) -> Iterator[witness.Image]:
+    for name in names:
+        if name in ("base", "patched"):
+            yield name, paths.kernel(name), None
+            continue
+        package = Path(name) if name.endswith(".deb") else distribution.fetch(name, where)
+        unpacked = distribution.unpack(package, where)
+        yield unpacked.release, unpacked.image, unpacked
+
+
 def witness_command(args: argparse.Namespace) -> int:
-    """The table; 1 if any machine has a warning or a step that failed."""
+    """The table; 1 if any machine has a warning, or something that does not agree."""
     args.machine = args.machines[0] if args.machines else DEFAULT_MACHINE
     args.kernel = "base"
     c = _config(args, b"", "")
     c.limits = boot.Limits(300, 300, 900)
-    kernels = []
-    for name in args.kernels:
-        if name in ("base", "patched"):
-            kernels.append((name, paths.kernel(name), None))
-            continue
-        package = Path(name) if name.endswith(".deb") else \
-            distribution.fetch(name, c.out.parent / "kernels")
-        unpacked = distribution.unpack(package, c.out.parent / "kernels")
-        kernels.append((unpacked.release, unpacked.image, unpacked))
+    if args.parts:
+        head, rows = witness.PARTS_HEAD, witness.parts_rows(args.machines, c)
+    else:
+        kernels = list(_witness_kernels(args.kernels, c.out.parent / "kernels"))
+        head, rows = witness.HEAD, witness.rows(
+            [machine.load(name) for name in args.machines or machine.names()], kernels, c,
+            c.cpus)
     table = []
-    for row in witness.rows([machine.load(name) for name in
-                             args.machines or machine.names()], kernels, c, c.cpus):
+    for row in rows:
         table.append(row)
         print(" | ".join(row.cells), flush=True)
     if args.output:
-        Path(args.output).write_text(witness.markdown(table), encoding="utf-8")
-    return 1 if any(row.cells[-1] != "none" for row in table) else 0
+        Path(args.output).write_text(witness.markdown(table, head), encoding="utf-8")
+    return 1 if any(row.wrong for row in table) else 0
 
 
 def validate_command(args: argparse.Namespace) -> int:

@@ -78,8 +78,8 @@ def decode(layout: str, values: dict[int, int]) -> list[tuple[int, int]]:
 
 
 def steps(pairs: list[tuple[int, int]], cores: int, base: int) -> list[tuple[int, int]]:
-    """What they say of a part with so many cores; ValueError if they contradict each
-    other or the base ratio."""
+    """What they say of a part with so many cores, equal neighbours as one; ValueError if
+    they contradict each other or the base ratio."""
     if not pairs:
         raise ValueError("the turbo registers are empty")
     out: list[tuple[int, int]] = []
@@ -93,10 +93,10 @@ def steps(pairs: list[tuple[int, int]], cores: int, base: int) -> list[tuple[int
         if ratio < base:
             raise ValueError(f"turbo: ratio {ratio} with {count} cores is below the base "
                              f"ratio {base}")
-        if count > last:
+        if count > last and out and ratio == above:
+            out[-1] = (min(count, cores), ratio)
+        elif count > last:
             out.append((min(count, cores), ratio))
         if count >= cores:
             break
-    if out[-1][0] < cores:
-        out.append((cores, out[-1][1]))
-    return out
+    return [*out[:-1], (cores, out[-1][1])]

@@ -78,7 +78,7 @@ def header(text: str) -> Header:
                          text.splitlines()[-5:])
     return Header(float(base[1]), float(low[1]),
                   {int(cores): float(mhz) for _, _, mhz, cores in
-                   _TURBO.findall(text)})
+                   reversed(_TURBO.findall(text))})	# those of E-cores come last
 
 
 def residency_sum(row: dict[str, float]) -> float:
