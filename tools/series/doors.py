@@ -226,7 +226,7 @@ def show_help() -> int:
     for name, door in DOORS.items():
         say(f"  make {name:{width}}  {door.help}")
     say("""
-  MACHINE=  machine file below tools/testing/virtual-silicon/machines, without .toml
+  MACHINE=  a machine or the path of its file; MACHINE=? lists them by family
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
   TIME=     free or deterministic              JOBS=  parallel compilers
   BASE=     point release of the base          KSRC=  tarball or directory instead

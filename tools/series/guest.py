@@ -37,7 +37,10 @@ def check() -> None:
         done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-            raise Fail(said[-1].removeprefix("virtual-silicon: "), code=done.returncode)
+            # The reason is the last line but for a list below it.
+            first = max((n for n, line in enumerate(said) if not line.startswith(" ")))
+            raise Fail(said[first].removeprefix("virtual-silicon: "),
+                       "\n".join(said[first + 1:]), done.returncode)
 
 
 def call(subcommand: str, which: str, *more: str) -> int:

@@ -296,7 +296,7 @@ def test_cpus_of_two_packages_must_divide() -> None:
 
 
 def test_unknown_machine_lists_the_known() -> None:
-    with pytest.raises(UsageError, match="e3-1240-v5, .*sapphire-rapids-hwp, "):
+    with pytest.raises(UsageError, match=r"(?s)\n  sapphire-rapids +sapphire-rapids, platinum-8460h, .*\n  zen-"):
         machine.load("pentium")
 
 

@@ -26,7 +26,7 @@ def _positive(text: str) -> float:
 
 def _boot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--machine", default=commands.DEFAULT_MACHINE,
-                        help=f"name or file; there are: {', '.join(machine.names())}")
+                        help="name or file; ? lists the names")
     parser.add_argument("--cpus", type=int, help="number of CPUs (default 4)")
     parser.add_argument("--kernel", default="patched",
                         help="patched, base, or the path of a bzImage or a Debian "

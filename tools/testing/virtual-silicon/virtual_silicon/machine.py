@@ -233,7 +233,9 @@ def find(name: str) -> tuple[Path, str]:
     for family, parts in families().items():
         if name in parts:
             return MACHINES / f"{family}.toml", name
-    raise UsageError(f"unknown machine {name!r}; there are: {', '.join(names())}")
+    width = max(map(len, families()))
+    raise UsageError(f"unknown machine {name!r}; the names by family\n" + "\n".join(
+        f"  {family:{width}}  {', '.join(parts)}" for family, parts in families().items()))
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
