@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from virtual_silicon import encode
+from virtual_silicon import encode, mirrors, validate
 from virtual_silicon import witness as parts
 from virtual_silicon.job import Job
 from virtual_silicon.machine import Machine
@@ -676,7 +676,7 @@ def returns(m: Machine, cpus: int) -> bytes:
     job = Job()
     job.step("userspace", f"put userspace {_FREQ}/scaling_governor")
     for name, wait in (("soon", "-w 0 -x 5"), ("late", "-w 200 -x 3000")):
-        for way, ends in (("up", "-f 1500000 -t 2250000"), ("down", "-f 2250000 -t 1500000")):
+        for way, ends in (("up", "-f 2000000 -t 2250000"), ("down", "-f 2250000 -t 2000000")):
             job.step(f"{way}-{name}", f"vs-switch -c 1 -n 40 {wait} {ends}")
     return job.archive()
 
@@ -727,6 +727,17 @@ FAMILY_MACHINES = ("platinum-8180", "platinum-8380", "pentium-n4200", "celeron-j
 #: A few of those made from dumps; "witness --parts" asks them all.
 PART_MACHINES = ("platinum-8592", "xeon-6980p", "xeon-6746e", "core-i7-1260p",
                  "ultra-9-285h", "epyc-9555")
+
+#: Of a part with a measured distribution: interrupts of a device and of the timer, and
+#: a switch from base to the lowest clock.
+MIRRORS = (mirrors.wake("device", "C6", 2_700_000, 200),
+           mirrors.wake("timer", "C6", 2_700_000, 200),
+           mirrors.switch(2_700_000, 1_200_000, samples=60))
+
+
+def mirrored(m: Machine, cpus: int) -> bytes:
+    return validate.job(MIRRORS)
+
 
 SCENARIOS: dict[str, Scenario] = {
     "repeat-1": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
@@ -787,6 +798,8 @@ for _quantum in (1_000, 10_000):
 for _name in ("platinum-8180", "sapphire-rapids"):
     SCENARIOS[f"switches-{_name}"] = Scenario(
         _name, "base", "deterministic", 4, switches, "intel_pstate=disable cpufreq.off=1")
+SCENARIOS["mirrored"] = Scenario("e5-2697-v2", "patched", "deterministic", 2, mirrored,
+                                 "intel_pstate=passive")
 SCENARIOS["returns"] = Scenario("epyc-7742", "base", "deterministic", 2, returns)
 SCENARIOS["limits"] = Scenario("sapphire-rapids-hwp", "base", "deterministic", 4, limits,
                                PASSIVE)

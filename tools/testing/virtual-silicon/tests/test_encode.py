@@ -8,6 +8,7 @@ the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
 from __future__ import annotations
 
 import pytest
+
 from virtual_silicon import amd, emulator, encode, machine, turbo
 from virtual_silicon.machine import Machine, Turbo
 
@@ -234,5 +235,5 @@ def test_emulator_units() -> None:
     assert given["transition"] == {
         "per-core": True, "long-above-ratio": 18, "period-ns": 1_160_000,
         "long-period-ns": 1_625_000, "long-after-ns": 2_000_000, "up-ns": 20_000,
-        "down-ns": 20_000, "halt-ns": 0, "return-within-ns": 0, "return-up-ns": 0,
-        "return-down-ns": 0}
+        "down-ns": 20_000, "halt-ns": 0, "return-within-ns": 0, "return-above-ratio": 0,
+        "return-up-ns": 0, "return-down-ns": 0}

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual_silicon import boot, machine, measurements, mirrors, schema, validate
+from guests import Guests
+
+from virtual_silicon import boot, machine, measurements, mirrors, schema, sensitivity, validate
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.job import Answer, Section
 from virtual_silicon.measurements import Band, Row
@@ -213,3 +215,44 @@ def test_goal_and_files(tmp_path: Path) -> None:
     assert "3 rows: 2 predicted, 1 of them (50 %) within 25%; 1 put in; 0 not mirrored" in text
     assert "**+50%**" in text
     assert (tmp_path / "validation.png").stat().st_size > 5000
+
+
+@pytest.mark.boots("mirrored")
+def test_experiments_see_what_was_put_in(guests: Guests) -> None:
+    """Median exits by device and by timer, and slot and change of a switch, as in the
+    machine's file, but for the kernel's and the program's own time."""
+    result = guests.get("mirrored")
+    device, timer, switch = ([float(word) / 1000 for word in result.text(step).split()]
+                             for step in ("step-0", "step-1", "step-2"))
+    m = machine.load("e5-2697-v2")
+    c6, change = m.idle[-1], m.transition
+    assert len(device) > 150 and len(timer) > 150 and len(switch) == 60
+    assert statistics.median(device) == pytest.approx(c6.wake_us[1], rel=0.1)
+    assert statistics.median(timer) == pytest.approx(c6.timer_us[1], rel=0.25)
+    assert min(switch) >= change.down_us
+    assert max(switch) <= change.down_us + change.halt_us + change.period_us + 60
+    assert max(switch) - min(switch) > change.period_us * 0.8
+
+
+def test_sensitivity_table() -> None:
+    """A conclusion that one variant breaks is bold there and is named; one that was not
+    measured is neither."""
+    c = sensitivity.CONCLUSIONS[0]
+    over, under = c.ratio
+    results = {"as it is": {over: c.most * 10 * 0.9, under: 10.0},
+               "worst": {over: c.most * 10 * 1.1, under: 10.0}}
+    assert sensitivity.fallen(results) == [c]
+    assert sensitivity.fallen({"as it is": results["as it is"]}) == []
+    line = next(row for row in sensitivity.markdown(results).splitlines() if c.text in row)
+    assert line.endswith(f"| {c.most * 0.9:.2f} | **{c.most * 1.1:.2f}** |")
+    assert sensitivity.value("1\nnan\nnan") == float("inf")
+    with pytest.raises(GuestError):
+        sensitivity.value("")
+
+
+@pytest.mark.parametrize("name", sensitivity.VARIANTS)
+def test_variants_change_one_thing(name: str) -> None:
+    m = machine.load("sapphire-rapids")
+    changed = sensitivity.VARIANTS[name](m)
+    different = [key for key in m.__fields__ if getattr(m, key) != getattr(changed, key)]
+    assert len(different) == (name != "as it is")

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import boot, commands, machine, measurements, paths
+from . import boot, commands, measurements, paths, sensitivity
 from .errors import GuestError, MissingError, UsageError
 
 #: What add_subparsers() returns has no public name.
@@ -113,6 +113,18 @@ def _validate_command(sub: Commands) -> None:
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
                      help="directory for VALIDATION.md, validation.json, validation.png")
     one.set_defaults(run=commands.validate_command)
+
+    one = sub.add_parser("sensitivity", help="do conclusions hold if assumptions of the "
+                         "model are others? A table")
+    one.add_argument("--machine", default=commands.DEFAULT_MACHINE)
+    one.add_argument("--variants", nargs="+", choices=list(sensitivity.VARIANTS),
+                     default=list(sensitivity.VARIANTS), metavar="VARIANT",
+                     help="one or more of: " + ", ".join(sensitivity.VARIANTS))
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "sensitivity",
+                     help="directory for SENSITIVITY.md")
+    one.set_defaults(run=commands.sensitivity_command)
 
 
 def _machine_commands(sub: Commands) -> None:

@@ -10,6 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import (
@@ -27,6 +28,7 @@ from . import (
     qmp,
     repeat,
     report,
+    sensitivity,
     show,
     ssdt,
     trace,
@@ -275,6 +277,38 @@ def validate_command(args: argparse.Namespace) -> int:
     print(validate.summary(verdicts))
     print(args.output / "VALIDATION.md")
     return 0 if validate.met(verdicts) else 1
+
+
+def sensitivity_command(args: argparse.Namespace) -> int:
+    """1 if a conclusion does not hold under some variant."""
+    m, qemu = machine.load(args.machine), paths.qemu(args.qemu)
+    images = {kernel: paths.kernel(kernel) for kernel in sensitivity.KERNELS}
+    archive = initramfs.ensure(args.output.resolve() / "guest")
+
+    def one(what: tuple[str, str]) -> sensitivity.Values:
+        variant, kernel = what
+        begin = time.monotonic()
+        out = args.output.resolve() / f"{variant.replace(' ', '-')}-{kernel}"
+        changed = sensitivity.VARIANTS[variant](m)
+        result = boot.run(boot.Config(
+            machine=changed, cpus=4, kernel=images[kernel], qemu=qemu, initramfs=archive,
+            out=out, job=sensitivity.job(changed, kernel), mode="deterministic",
+            append=demo.KERNEL_ARGS, trace=False, limits=boot.Limits(900, 900, 3600)))
+        print(f"  {variant}, {kernel}: {time.monotonic() - begin:.0f} s", flush=True)
+        return {(kernel, name): sensitivity.value(result.text(name.replace(" ", "-")))
+                for name in sensitivity.measured(kernel)}
+    todo = [(variant, kernel) for variant in args.variants for kernel in images]
+    results: sensitivity.Results = {variant: {} for variant in args.variants}
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for (variant, _), values in zip(todo, pool.map(one, todo)):
+            results[variant].update(values)
+    (args.output / "SENSITIVITY.md").write_text(sensitivity.markdown(results),
+                                                encoding="utf-8")
+    print(args.output / "SENSITIVITY.md")
+    fallen = sensitivity.fallen(results)
+    for conclusion in fallen:
+        print(f"does not hold: {conclusion.text}")
+    return 1 if fallen else 0
 
 
 def fault_command(args: argparse.Namespace) -> int:

@@ -51,7 +51,8 @@ def _transition(m: Machine) -> Struct | None:
     if not any(times.values()):
         return None
     return struct(per_core=m.transition.scope == "core",
-                  long_above_ratio=m.transition.long_above_ratio, **times)
+                  long_above_ratio=m.transition.long_above_ratio,
+                  return_above_ratio=m.transition.return_above_ratio, **times)
 
 
 def _hwp(m: Machine) -> Struct | None:
@@ -174,7 +175,7 @@ def machine(m: Machine, cpus: int | None = None) -> Struct:
                         uncore_uw=_uw(m.package_w(level)),
                         exit_ns=_us_to_ns(level.exit_us),
                         residency_msr=level.residency_msr or None) for level in m.package],
-        umwait=_umwait(m), power=_power(m),
+        packages_together=m.packages_together, umwait=_umwait(m), power=_power(m),
         power_limit=m.limits.power_tau_s > 0,
         thermal=_thermal(m), speed=struct(**m.time.dict(exclude={"latency"})),
         cpuid=_cpuid(m), cpuid_set=_leaves(by.cpuid_set(m)),

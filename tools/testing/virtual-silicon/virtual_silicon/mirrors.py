@@ -22,6 +22,7 @@ from .measurements import Row, statistic
 PRELUDE = """\
 fresh() {
 	put 0 $CPU/cpu[0-9]*/cpuidle/state*/disable
+	[ ! -e $CPU/cpufreq/boost ] || put 1 $CPU/cpufreq/boost
 }
 only() {
 	_found=1
@@ -35,6 +36,7 @@ only() {
 	return $_found
 }
 clock() {
+	[ ! -e $CPU/cpufreq/boost ] || put 0 $CPU/cpufreq/boost
 	put userspace $CPU/cpu[0-9]*/cpufreq/scaling_governor &&
 	put $1 $CPU/cpu${2:-[0-9]*}/cpufreq/scaling_setspeed && sleep 0.05
 }
@@ -116,7 +118,7 @@ def _khz(ghz: str) -> int:
 
 # --- frequency -----------------------------------------------------------------
 
-SWITCHES = 2000
+SWITCHES = 1000
 
 
 def _quiet(name: str, cpus: int = 4) -> Guest:
@@ -124,7 +126,7 @@ def _quiet(name: str, cpus: int = 4) -> Guest:
     return Guest(name, min(cpus, m.cores * m.threads))
 
 
-def _switch(low: int, high: int, wait_us: tuple[int, int] = (0, 10_000),
+def switch(low: int, high: int, wait_us: tuple[int, int] = (0, 10_000),
             samples: int = SWITCHES) -> str:
     return (f"only C1 && clock {low} && vs-switch -c 1 -f {low} -t {high} -n {samples} "
             f"-w {wait_us[0]} -x {wait_us[1]}")
@@ -142,7 +144,7 @@ def _switch_mirror(name: str, step: str, how: str,
 
 def delay(row: Row, match: re.Match[str], name: str) -> Mirror:
     """Of a switch between two clocks: a statistic, or both ends."""
-    step = _switch(_khz(match["a"]), _khz(match["b"]))
+    step = switch(_khz(match["a"]), _khz(match["b"]))
     how = "clock switched after a random wait of up to 10 ms, work timed"
     if stat := match["stat"]:
         return _switch_mirror(name, step, how, lambda s: [statistic(stat, s)])
@@ -150,7 +152,7 @@ def delay(row: Row, match: re.Match[str], name: str) -> Mirror:
 
 
 def shortest(row: Row, match: re.Match[str], name: str) -> Mirror:
-    return _switch_mirror(name, _switch(_khz(match["a"]), _khz(match["b"])),
+    return _switch_mirror(name, switch(_khz(match["a"]), _khz(match["b"])),
                           "the same, the shortest", lambda s: [min(s)])
 
 
@@ -158,15 +160,15 @@ def slots(row: Row, match: re.Match[str], name: str) -> Mirror:
     """Delays are uniform over a period: 98 % of it lie between two percentiles."""
     low, high = _ends(machine.load(name))
     return _switch_mirror(
-        name, _switch(high, low), "spread of the delays of a switch",
+        name, switch(high, low), "spread of the delays of a switch",
         lambda s: [(statistic("p99", s) - statistic("p1", s)) / 0.98])
 
 
 def transition(row: Row, match: re.Match[str], name: str) -> Mirror:
     """The delay that is left when a slot comes at once."""
     low, high = _ends(machine.load(name))
-    step = _switch(low, high, (5000, 10_000)) if match["to"] == "up" else \
-        _switch(high, low, (5000, 10_000))
+    step = switch(low, high, (5000, 10_000)) if match["to"] == "up" else \
+        switch(high, low, (5000, 10_000))
     return _switch_mirror(name, step, "shortest delay, switched after 5 ms or more",
                           lambda s: [min(s)])
 
@@ -179,14 +181,14 @@ def _pairs(m: Machine) -> list[tuple[int, int]]:
 
 def soon_after(row: Row, match: re.Match[str], name: str) -> Mirror:
     m = machine.load("platinum-8180" if "Skylake-SP" in row.quantity else name)
-    steps = tuple(_switch(a, b, (0, 1000), 500) for a, b in _pairs(m))
+    steps = tuple(switch(a, b, (0, 1000), 200) for a, b in _pairs(m))
     return Mirror(_quiet(m.name), steps, lambda out: [statistic("median", [
         x for text in out for x in _samples(text, 1000)])],
         "clock switched up to 1 ms after the last switch, 4 pairs")
 
 
 def worst_switch(row: Row, match: re.Match[str], name: str) -> Mirror:
-    steps = tuple(_switch(a, b, samples=500) for a, b in _pairs(machine.load(name)))
+    steps = tuple(switch(a, b, samples=300) for a, b in _pairs(machine.load(name)))
     return Mirror(_quiet(name), steps, lambda out: [end([statistic(
         "p95", _samples(text, 1000)) for text in out]) for end in (min, max)],
         "95th percentile of 4 pairs, least and most")
@@ -253,7 +255,7 @@ def scalar_turbo(row: Row, match: re.Match[str], name: str) -> Mirror:
 
 # --- wake-ups ------------------------------------------------------------------
 
-def _wake(mode: str, state: str, khz: int, samples: int, more: str = "") -> str:
+def wake(mode: str, state: str, khz: int, samples: int, more: str = "") -> str:
     return (f"only {state} && clock {khz} && vs-wake -m {mode} -c 1 -n {samples} {more}")
 
 
@@ -270,9 +272,9 @@ def signalled(row: Row, match: re.Match[str], name: str) -> Mirror:
     if "remote" in row.conditions:
         return _wake_mirror(
             Guest(name, 8, cores=4),
-            _wake("signal", match["state"], khz[0], _count(row, 200), "-k 5"),
+            wake("signal", match["state"], khz[0], _count(row, 200), "-k 5"),
             match["stat"] or "median", "signal from the other package")
-    steps = tuple(_wake("signal", match["state"], f, _count(row, 200)) for f in khz)
+    steps = tuple(wake("signal", match["state"], f, _count(row, 200)) for f in khz)
     stat = match["stat"] or "median"
 
     def value(out: list[str]) -> list[float]:
@@ -285,7 +287,7 @@ def signalled(row: Row, match: re.Match[str], name: str) -> Mirror:
 
 def below(row: Row, match: re.Match[str], name: str) -> Mirror:
     _, base = _ends(machine.load(name))
-    return _wake_mirror(_quiet(name), _wake("signal", match["state"], base, 1000), "p95",
+    return _wake_mirror(_quiet(name), wake("signal", match["state"], base, 1000), "p95",
                         "95th percentile of signals from a CPU of the package")
 
 
@@ -294,7 +296,7 @@ def remote(row: Row, match: re.Match[str], name: str) -> Mirror:
     m = machine.load(name)
     state = m.idle[-1].name if "idle" in row.quantity else "C1"
     guest = Guest(name, 8, cores=4)
-    step = _wake("signal", state, _ends(m)[1], 500, "-k {}")
+    step = wake("signal", state, _ends(m)[1], 500, "-k {}")
     return Mirror(guest, (step.format(0), step.format(5)), lambda out: [
         statistic("median", _samples(out[1], 1000)) - statistic("median", _samples(out[0], 1000))],
         f"from {state}, caller on the other package, less caller on the same")
@@ -303,7 +305,7 @@ def remote(row: Row, match: re.Match[str], name: str) -> Mirror:
 def exit_by_device(row: Row, match: re.Match[str], name: str) -> Mirror:
     """The HPET stands for the network card of the method; all other CPUs rest as deep."""
     _, base = _ends(machine.load(name))
-    step = _wake("device", match["state"], base, _count(row, 10000))
+    step = wake("device", match["state"], base, _count(row, 10000))
     how = "interrupt of another device, all CPUs idle"
     if "package C6 off" in row.quantity:
         step = step.replace(" && clock", " && only C1 0 && clock", 1)
@@ -317,7 +319,7 @@ def wult(row: Row, match: re.Match[str], name: str) -> Mirror | str:
     khz = low if re.search(r"LFM|min", row.conditions) else base
     timer = "tdt" in row.conditions or "timer" in row.conditions
     link = ASPM_LINK_US if "ASPM on" in row.conditions else 0.0
-    step = _wake("timer" if timer else "device", match["state"], khz, _count(row))
+    step = wake("timer" if timer else "device", match["state"], khz, _count(row))
     return _wake_mirror(_quiet(name), step, match["stat"],
                         "its own timer" if timer else "interrupt of another device"
                         + (f", whose link sleeps: {link} us" if link else ""), link)
@@ -330,7 +332,7 @@ ASPM_LINK_US = 8.76
 
 #: For C0.2 and POLL: from the timer's time to the first line of its handler.
 def _interrupts(state: str, khz: int) -> str:
-    return _wake("timer", state, khz, 2000, "-i -w 50 -x 500")
+    return wake("timer", state, khz, 2000, "-i -w 50 -x 500")
 
 
 def c02_latency(row: Row, match: re.Match[str], name: str) -> Mirror:

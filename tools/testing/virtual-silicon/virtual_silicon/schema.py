@@ -41,7 +41,7 @@ class Table(BaseModel):
         kind = next((kind for kind in _NAMES if isinstance(field.type_, type)
                      and issubclass(field.type_, kind)), None)
         several = field.shape != SHAPE_SINGLETON
-        items = value if several and isinstance(value, (list, tuple)) else [value]
+        items = value if several and isinstance(value, list | tuple) else [value]
         if several and (items is not value or items == []) or kind and not all(
                 isinstance(item, (int, float) if kind is float else kind)
                 and isinstance(item, bool) == (kind is bool) for item in items):
@@ -62,6 +62,7 @@ class Identity(Table):
     packages: int = Field(default=1, ge=1, le=8)
     cores: int = Field(ge=1, le=512)
     threads: int = Field(default=1, ge=1, le=4)		# of each core
+    packages_together: bool = False			# none rests before all can
 
 
 class Frequency(Table):
@@ -88,6 +89,7 @@ class Transition(Table):
     halt_us: float = Field(default=0.0, ge=0, le=1_000)		# no core executes then
     # so long after a change, going back takes this, without a slot
     return_within_us: float = Field(default=0.0, ge=0, le=100_000)
+    return_above_ratio: OwnRatio = 0				# if both clocks are above
     return_up_us: float = Field(default=0.0, ge=0, le=10_000)
     return_down_us: float = Field(default=0.0, ge=0, le=10_000)
     told_us: int = Field(default=10, ge=0, le=10_000)		# what _PSS says of it

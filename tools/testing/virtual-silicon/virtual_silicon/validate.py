@@ -55,7 +55,7 @@ class Verdict:
         return self.error is not None and abs(self.error) > TOLERANCE
 
 
-def _job(steps: Iterable[str]) -> bytes:
+def job(steps: Iterable[str]) -> bytes:
     job = Job()
     job.step("prelude", mirrors.PRELUDE)
     for number, step in enumerate(steps):
@@ -87,7 +87,7 @@ def run_guests(wanted: Iterable[Mirror], start: Boot,
     def one(guest: Guest) -> dict[str, str | GuestError]:
         todo = list(steps[guest])
         try:
-            return _outputs(start(guest, _job(todo)), todo)
+            return _outputs(start(guest, job(todo)), todo)
         except (GuestError, UsageError) as error:
             return dict.fromkeys(todo, GuestError(str(error)))
     with ThreadPoolExecutor(jobs) as pool:

@@ -238,6 +238,7 @@ static bool set_levels(VsConfig *c, const VirtualSiliconMachine *m,
     c->levels[c->nlevels++] = (VsLevel) {
         .name = "PC0", .core_state = VS_C0,
     };
+    c->together = m->packages_together;
     for (const VirtualSiliconPackageStateList *p = m->package; p; p = p->next) {
         if (!set_level(c, p->value, errp)) {
             return false;

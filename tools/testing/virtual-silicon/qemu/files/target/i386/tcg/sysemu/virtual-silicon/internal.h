@@ -104,6 +104,7 @@ typedef struct VsConfig {
     unsigned nstates;
     VsLevel levels[VS_LEVELS];  /* the first: some core is awake */
     unsigned nlevels;
+    bool together;              /* no package rests before all can */
     bool residency_deeper;      /* the counters hold deeper states too */
     bool waitpkg;
     bool hwp;

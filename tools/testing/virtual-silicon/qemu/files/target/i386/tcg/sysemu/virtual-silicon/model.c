@@ -180,13 +180,14 @@ static unsigned turbo_limit(const VsPackage *package)
  */
 static unsigned core_ratio(const VsCore *core)
 {
+    const VsConfig *c = &core->package->vs->config;
     bool active = core_active(core);
     unsigned ratio = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
         const VsThread *t = core->threads[i];
 
-        if (!active || state_of(t)->active) {
+        if (!active || c->npstates || state_of(t)->active) {
             ratio = MAX(ratio, vs_request_ratio(t));
         }
     }
@@ -207,15 +208,26 @@ bool vs_core_shared(const VsThread *t)
 }
 
 /* The uncore rests as deep as the core that rests least. */
-static unsigned package_level(const VsPackage *package)
+static unsigned package_depth(const VsPackage *package)
 {
-    const VsConfig *c = &package->vs->config;
-    unsigned depth = VS_STATES, level = 0;
+    unsigned depth = VS_STATES;
 
     for (unsigned i = 0; i < package->ncores; i++) {
         unsigned state = core_state(package->cores[i]);
 
         depth = MIN(depth, state == VS_OFF ? VS_STATES : state);
+    }
+    return depth;
+}
+
+static unsigned package_level(const VsPackage *package)
+{
+    const VirtualSilicon *vs = package->vs;
+    const VsConfig *c = &vs->config;
+    unsigned depth = package_depth(package), level = 0;
+
+    for (unsigned i = 0; c->together && i < vs->npackages; i++) {
+        depth = MIN(depth, package_depth(vs->packages[i]));
     }
     while (level + 1 < c->nlevels && depth >= c->levels[level + 1].core_state) {
         level++;
@@ -248,7 +260,7 @@ static void settle_package(VsPackage *package, int64_t now)
     package->since = now;
 }
 
-static void renew_level(VsPackage *package, int64_t now)
+static void renew_one_level(VsPackage *package, int64_t now)
 {
     unsigned level = package_level(package);
     uint64_t uw = uncore_uw(package, level);
@@ -258,6 +270,16 @@ static void renew_level(VsPackage *package, int64_t now)
         settle_package(package, MAX(now, package->since));
         package->level = level;
         package->uncore_uw = uw;
+    }
+}
+
+static void renew_level(VsPackage *package, int64_t now)
+{
+    VirtualSilicon *vs = package->vs;
+
+    renew_one_level(package, now);
+    for (unsigned i = 0; vs->config.together && i < vs->npackages; i++) {
+        renew_one_level(vs->packages[i], now);
     }
 }
 
@@ -304,6 +326,8 @@ static void plan_transition(VsCore *core, int64_t now)
 
     core->moving_to = 0;
     if (core->target_khz == core->left_khz &&
+        MIN(core->khz, core->left_khz) > tr->return_above_ratio *
+                                         core->config->bus_khz &&
         now < core->changed + tr->return_within_ns) {
         core->moving_to = core->target_khz;
         slot = now + (up ? tr->return_up_ns : tr->return_down_ns);
