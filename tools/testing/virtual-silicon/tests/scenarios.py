@@ -37,6 +37,7 @@ MARKS = {"idle": 10, "one": 12, "all": 14, "light": 16, "no_turbo": 18}
 RESIDENCY_MARK = 20
 
 _FREQ = "$CPU/cpu[0-9]*/cpufreq"
+SETTLE = "sleep 0.01"		# until a request has had its slot
 
 
 def _load(options: str, mark: int) -> str:
@@ -82,7 +83,7 @@ def speed(m: Machine, cpus: int) -> bytes:
     job.step("settle", "sleep 2")	# what is left of booting takes time of the first
     for khz in SPEEDS_KHZ:
         job.step(f"speed-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-                 f"put {khz} {_FREQ}/scaling_setspeed; vs-load -c 1 -t 0.2")
+                 f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}; vs-load -c 1 -t 0.2")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -101,9 +102,11 @@ def acpi(m: Machine, cpus: int) -> bytes:
     """acpi-cpufreq instead of intel_pstate: our ACPI table is all it has."""
     job = Job()
     job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 30")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 32")
-    job.step("no-boost", "put 0 $CPU/cpufreq/boost; vs-load -c 1 -t 0.1 -m 34")
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
+             "vs-load -c 1 -t 0.1 -m 30")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
+             "vs-load -c 1 -t 0.1 -m 32")
+    job.step("no-boost", f"put 0 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 34")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -119,12 +122,13 @@ def amd(m: Machine, cpus: int) -> bytes:
     job.step("constant", "vs-msr 1 0xc0010064=0; true")
     job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
     job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; vs-load -c 1 -t 0.1 -m 30")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; "
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
+             "vs-load -c 1 -t 0.1 -m 30")
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
              + _load("-c 1 -t 0.2", 32))
     job.step("no-boost", "put 0 $CPU/cpufreq/boost; vs-msr 1 0xc0010015; "
-             "vs-load -c 1 -t 0.1 -m 34")
-    job.step("boost", "put 1 $CPU/cpufreq/boost; vs-load -c 1 -t 0.1 -m 36")
+             f"{SETTLE}; vs-load -c 1 -t 0.1 -m 34")
+    job.step("boost", f"put 1 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 36")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -494,9 +498,9 @@ def hwp_passive(m: Machine, cpus: int) -> bytes:
     job = Job()
     job.step("registers", f"vs-msr 1 {HWP_REGISTERS}; true")
     job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; sleep 0.01; "
+    job.step("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
              "vs-load -c 1 -t 0.1 -m 40")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; sleep 0.01; "
+    job.step("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
              "vs-load -c 1 -t 0.1 -m 42")
     job.step("asleep", _load("-c none -t 0.5", 44))
     job.step("cool", "vs-msr 0 0x1b1")

@@ -132,7 +132,7 @@ def test_slots_of_each_core(guests: Guests) -> None:
     """Up to 1.8 GHz, or soon after a change, 1160 us apart; each core its own."""
     t = _trace(guests.get("switches-sapphire-rapids"))
     high = machine.load("sapphire-rapids").base_ratio - 1
-    places = []
+    places: list[int] = []
     for cpu in (1, 2):
         down = {(ns - 20_000) % 1_160_000 for ns, khz in t.khz[cpu][1:]
                 if khz < high * 100_000}

@@ -135,7 +135,7 @@ def turbo_ratio(m: Machine, msrs: dict[int, int | None], active: int = 4) -> int
 
 
 _WARNINGS = re.compile(
-    r"unchecked MSR|Call Trace|WARNING:|BUG:|Oops|TSC unstable|wobbly|"
+    r"unchecked MSR|Call Trace|WARNING:|BUG:|\bOops|TSC unstable|wobbly|"
     r"general protection|soft lockup|rcu.*stall|scheduling while atomic|"
     r"Firmware Bug|clocksource.*(unstable|wd-)|APIC calibration",
     re.IGNORECASE)
