@@ -24,9 +24,9 @@ static void do_sti_mwait(void)
 }
 
 /*
- * How long MWAIT takes, in us.  Where the host's clock is the guest's, either of
- * them may come late: what shall end a rest comes after SHORT, what ends it if
- * that does not, after LONG.
+ * How long MWAIT takes, in us.  Where the host's clock is the guest's, anything
+ * may come late: what shall end a rest comes after SHORT, what ends it if that
+ * does not, after LONG.
  */
 #define SHORT       50000
 #define LONG        1000000
@@ -45,18 +45,18 @@ static uint32_t waited(void (*how)(void), uint32_t ecx)
     return (rdtsc() - begin) * 1000 / tsc_per_ms;
 }
 
-static volatile uint8_t *ap_where;
+static uint8_t *ap_where;
 
 static void ap_store_byte(void)
 {
     sleep_us(SHORT);
-    *ap_where = *ap_where;
+    touch(ap_where);
 }
 
 static void ap_store_across(void)
 {
     sleep_us(SHORT);
-    *(volatile uint64_t *)ap_where = 0;
+    asm volatile("movq $0, (%0)" : : "r" (ap_where) : "memory");
 }
 
 static void ap_nmi(void)
@@ -65,7 +65,7 @@ static void ap_nmi(void)
     lapic_write(LAPIC_ICR, 0x4400 | TO_OTHERS);
 }
 
-static void ap_soon(void (*work)(void), volatile void *where)
+static void ap_soon(void (*work)(void), void *where)
 {
     ap_where = where;
     ap_do(work);
@@ -90,9 +90,9 @@ static void test_not_armed(void)
 {
     timer_in(LONG * 1000);
     do_monitor();
-    line[3] = line[3];
+    touch(&line[3]);
     check(waited(do_sti_mwait, 0) < LONG / 2, "a store after MONITOR: no rest");
-    check(waited(do_sti_mwait, 0) < LONG / 2, "MWAIT again without MONITOR: no rest");
+    check(waited(do_sti_mwait, 0) < LONG / 2, "and not again");
     timer_off();
 }
 
@@ -104,7 +104,8 @@ static void test_interrupt(void)
     do_monitor();
     timer_in(SHORT * 1000);
     us = waited(do_sti_mwait, 0);
-    check(short_rest(us) && timer_count == before + 1, "an interrupt ends the rest");
+    check(short_rest(us) && timer_count == before + 1,
+          "an interrupt ends the rest");
     timer_in(LONG * 1000);
     check(waited(do_sti_mwait, 0) < LONG / 2, "MWAIT after that: no rest");
     timer_off();
@@ -122,7 +123,8 @@ static void test_masked_interrupt(void)
           "ECX bit 0, IF 0: a masked interrupt ends the rest");
     check(timer_pending() && timer_count == before, "and is not delivered");
     do_monitor();
-    check(waited(do_mwait, 1) < LONG / 2, "ECX bit 0, IF 0, one pending: no rest");
+    check(waited(do_mwait, 1) < LONG / 2,
+          "ECX bit 0, IF 0, one pending: no rest");
     interrupts();
     check(timer_count == before + 1, "it is delivered once IF is 1");
 
@@ -130,7 +132,8 @@ static void test_masked_interrupt(void)
     timer_in(1000);
     ap_soon(ap_store_byte, line);
     us = waited(do_mwait, 0);
-    check(short_rest(us), "ECX 0, IF 0: a masked interrupt does not end the rest");
+    check(short_rest(us),
+          "ECX 0, IF 0: a masked interrupt does not end the rest");
     check(timer_pending(), "and stays pending");
     interrupts();
     ap_done();
@@ -149,7 +152,7 @@ static void test_nmi(void)
 }
 
 /* Does this store end the rest?  A timer 5 ms from now does otherwise. */
-static bool store_ends(void (*store)(void), volatile void *where)
+static bool store_ends(void (*store)(void), void *where)
 {
     uint32_t us;
 
@@ -165,13 +168,13 @@ static bool store_ends(void (*store)(void), volatile void *where)
 
 static void test_store(void)
 {
-    volatile uint8_t *first = (volatile uint8_t *)line;
+    uint8_t *first = (uint8_t *)line;
 
     check(store_ends(ap_store_byte, first), "a store of the same value");
     check(store_ends(ap_store_byte, first + 63), "a store to the last byte");
     check(store_ends(ap_store_across, first - 4), "a store across the begin");
-    check(!store_ends(ap_store_byte, first - 1), "not the byte before the line");
-    check(!store_ends(ap_store_byte, first + 64), "not the byte after the line");
+    check(!store_ends(ap_store_byte, first - 1), "not the byte before it");
+    check(!store_ends(ap_store_byte, first + 64), "not the byte after it");
 }
 
 /* The counters stand still in C1, the TSC does not. */

@@ -11,7 +11,7 @@
 #define MAGIC   0x5649525453494c49ull
 
 /* No program of QEMU's or the firmware's uses it. */
-#define MEMORY  ((volatile uint64_t *)0x3000000)
+#define MEMORY  ((uint64_t *)0x3000000)
 
 struct written {
     const char *what;

@@ -7,7 +7,7 @@
 
 #define UMWAIT_CONTROL  0xe1
 
-/* In us.  What shall end a wait comes after SHORT, what else might after LONG. */
+/* In us.  What shall end a wait comes after SHORT, what else might, LONG. */
 #define SHORT           50000
 #define LONG            1000000
 
@@ -101,15 +101,15 @@ static void test_exceptions(void)
     check(attempt_at(do_tpause, true) == 0, "TPAUSE at CPL 3");
     set_tsd(true);
     check(attempt(do_umwait) == 0, "UMWAIT at CPL 0 with CR4.TSD");
-    check(attempt_at(do_umwait, true) == GP, "UMWAIT at CPL 3 with CR4.TSD: #GP");
-    check(attempt_at(do_tpause, true) == GP, "TPAUSE at CPL 3 with CR4.TSD: #GP");
+    check(attempt_at(do_umwait, true) == GP, "UMWAIT at CPL 3 then: #GP");
+    check(attempt_at(do_tpause, true) == GP, "TPAUSE at CPL 3 then: #GP");
     set_tsd(false);
 }
 
 static void test_deadline(void)
 {
     do_umonitor();
-    check(at_once(waited(do_umwait, -1)), "a deadline that has passed: no wait");
+    check(at_once(waited(do_umwait, -1)), "a deadline in the past: no wait");
     check(!(flags & FLAGS_ARITHMETIC), "and the arithmetic flags are 0");
     for (operand = 0; operand < 2; operand++) {
         do_umonitor();
@@ -144,7 +144,7 @@ static void test_limit(void)
 static void ap_store(void)
 {
     sleep_us(SHORT);
-    line[7] = line[7];
+    touch(&line[7]);
 }
 
 static void ap_nmi(void)
@@ -156,7 +156,7 @@ static void ap_nmi(void)
 static void test_store(void)
 {
     do_umonitor();
-    line[0] = line[0];
+    touch(&line[0]);
     check(at_once(waited(do_umwait, LONG)) && !carry(),
           "a store after UMONITOR: no wait");
     do_umonitor();

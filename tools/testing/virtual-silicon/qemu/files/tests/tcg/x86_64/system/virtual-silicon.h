@@ -59,12 +59,12 @@ static uint64_t idt[256][2];
 static uint8_t tss[104] __attribute__((aligned(16)));
 static uint8_t stacks[3][16384] __attribute__((aligned(16)));
 
-static volatile int timer_count, nmi_count;
-static void (*volatile ap_work)(void);
+static volatile int timer_count, nmi_count;     /* by interrupts */
+static void (*volatile ap_work)(void);          /* read by the other CPU */
 static uint64_t tsc_per_ms;
 
 /* The monitored line and its neighbours. */
-static volatile uint64_t lines[3][8] __attribute__((aligned(64)));
+static uint64_t lines[3][8] __attribute__((aligned(64)));
 #define line (lines[1])
 
 /* int attempt_at(void (*fn)(void), bool user): vector of an exception, or 0 */
@@ -146,12 +146,15 @@ static inline void cpuid(uint32_t leaf, uint32_t regs[4])
 
 static inline uint32_t lapic_read(uint32_t reg)
 {
-    return *(volatile uint32_t *)(0xfee00000ull + reg);
+    uint32_t val;
+
+    asm volatile("mov (%1), %0" : "=r" (val) : "r" (0xfee00000ull + reg));
+    return val;
 }
 
 static inline void lapic_write(uint32_t reg, uint32_t val)
 {
-    *(volatile uint32_t *)(0xfee00000ull + reg) = val;
+    asm volatile("mov %0, (%1)" : : "r" (val), "r" (0xfee00000ull + reg));
 }
 
 /* An interrupt in so many ns, at the clock of QEMU's local APIC. */
@@ -178,20 +181,27 @@ static inline void interrupts(void)
     asm volatile("sti; nop; nop; cli" : : : "memory");
 }
 
-__attribute__((interrupt)) static void timer_interrupt(void *frame)
+static __attribute__((interrupt)) void timer_interrupt(void *frame)
 {
     timer_count += !lapic_read(LAPIC_ID);
     lapic_write(LAPIC_EOI, 0);
 }
 
-__attribute__((interrupt)) static void work_interrupt(void *frame)
+static __attribute__((interrupt)) void work_interrupt(void *frame)
 {
     lapic_write(LAPIC_EOI, 0);
 }
 
-__attribute__((interrupt)) static void nmi_interrupt(void *frame)
+static __attribute__((interrupt)) void nmi_interrupt(void *frame)
 {
     nmi_count++;
+}
+
+/* A store of what is there already. */
+static inline void touch(void *byte)
+{
+    asm volatile("mov (%0), %%al; mov %%al, (%0)"
+                 : : "r" (byte) : "al", "memory");
 }
 
 static inline int attempt(void (*fn)(void))
@@ -311,7 +321,7 @@ static inline void set_gate(int vector, void *handler, int dpl)
 
 static inline void start_ap(void)
 {
-    volatile uint8_t *to = (uint8_t *)TRAMPOLINE;
+    uint8_t *to = (uint8_t *)TRAMPOLINE;
     uint8_t *code = (uint8_t *)ap_trampoline;
     uint64_t cr3;
 
@@ -319,8 +329,8 @@ static inline void start_ap(void)
         to[i] = code[i];
     }
     asm volatile("mov %%cr3, %0" : "=r" (cr3));
-    *(volatile uint32_t *)AP_CR3 = cr3;
-    *(volatile struct pointer *)AP_GDTR = (struct pointer) {
+    *(uint32_t *)AP_CR3 = cr3;
+    *(struct pointer *)AP_GDTR = (struct pointer) {
         sizeof(gdt) - 1, (uintptr_t)gdt };
     lapic_write(LAPIC_ICR, 0x4500 | TO_OTHERS);                 /* INIT */
     sleep_us(1000);

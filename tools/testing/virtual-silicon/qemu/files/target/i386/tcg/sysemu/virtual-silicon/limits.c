@@ -5,8 +5,8 @@
  *
  * Each millisecond, per package:
  *
- * Power: for each of the two limits in MSR_PKG_POWER_LIMIT (SDM 15.10.3) that is
- * on, the running average of the package power, with the limit's time window
+ * Power: for each of the two limits in MSR_PKG_POWER_LIMIT (SDM 15.10.3) that
+ * is on, the running average of the package power, with the limit's time window
  * as its time constant, is compared with it.  Above one of them every core
  * loses a bin, and gets one back when averages and present power are all
  * below.  A limit that does not clamp takes nothing below the base clock.

@@ -102,14 +102,15 @@ static uint64_t core_uw(const VsCore *core)
 }
 
 /*
- * Time in PAUSE was charged as any other.  What it was charged too much is taken
- * back: of each thread that executes its part of the core's power.
+ * Time in PAUSE was charged as any other.  What it was charged too much is
+ * taken back: of each thread that executes its part of the core's power.
  */
 static VsEnergy without_pause(const VsCore *core, VsEnergy e)
 {
     const VsConfig *c = core->config;
     uint64_t uw = state_uw(core, VS_C0) - c->pause_uw[ratio_index(core)];
     uint64_t cycles = 0, n = 0;
+    int64_t ns;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
         cycles += core->threads[i]->paused;
@@ -122,7 +123,8 @@ static VsEnergy without_pause(const VsCore *core, VsEnergy e)
         cycles = cycles * 1000 / c->smt_permille;
         uw = uw * (1000 + (n - 1) * c->sibling_permille) / (1000 * n);
     }
-    return energy_add(e, -(int64_t)muldiv64(cycles * 1000, 1000, core->khz), uw);
+    ns = muldiv64(cycles * 1000, 1000, core->khz);
+    return energy_add(e, -ns, uw);
 }
 
 /* A core rests as deep as its least idle thread. */
@@ -235,7 +237,7 @@ static unsigned package_level(const VsPackage *package)
     return level;
 }
 
-/* The clock of the uncore, and so its power, follows the fastest active core. */
+/* The uncore's clock, and so its power, follows the fastest active core. */
 static uint64_t uncore_uw(const VsPackage *package, unsigned level)
 {
     unsigned fastest = 0;
@@ -434,8 +436,8 @@ void vs_model_rest(VsThread *t, int64_t now)
 }
 
 /*
- * Where the wake-up of @t lies in the distribution of its state's latency, parts
- * per million: the same whenever the same CPU rests as often (splitmix64).
+ * Where the wake-up of @t lies in the distribution of its state's latency,
+ * parts per million: the same whenever the same CPU rests as often (splitmix64).
  */
 static uint32_t draw(const VsThread *t)
 {

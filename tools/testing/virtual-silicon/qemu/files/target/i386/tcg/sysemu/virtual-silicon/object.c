@@ -129,7 +129,7 @@ static void vs_complete(UserCreatable *uc, Error **errp)
     qemu_mutex_init(&vs->lock);
     vs->machine_done.notify = machine_done;
     qemu_add_machine_init_done_notifier(&vs->machine_done);
-    object_ref(vs);              /* at_exit() comes after the last user's unref */
+    object_ref(vs);     /* at_exit() comes after the last user's unref */
     vs->exit.notify = at_exit;
     qemu_add_exit_notifier(&vs->exit);
     vs->tcg.ops = &vs_ops;
