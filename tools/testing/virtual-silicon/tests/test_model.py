@@ -182,6 +182,7 @@ def test_energy_is_the_integral_of_power(hour: tuple[trace.Mark, trace.Mark]) ->
     power_w = {state.name: m.idle_w(state, m.base_ratio) for state in m.idle}
     expected_j = sum(states[name] / 1e9 * watts for name, watts in power_w.items())
     paused = (b.cpus[0].pause_cycles - a.cpus[0].pause_cycles) / (m.tsc_khz * 1e3)
+    paused += (b.cpus[0].exit_ns - a.cpus[0].exit_ns) / 1e9
     expected_j += (ns - sum(states.values())) / 1e9 * m.active_w(m.base_ratio)
     expected_j -= paused * (m.active_w(m.base_ratio)
                           - m.share_w(m.base_ratio, m.power.pause_permille))

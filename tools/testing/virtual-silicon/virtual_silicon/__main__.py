@@ -140,6 +140,11 @@ def _machine_commands(sub: Commands) -> None:
     one.add_argument("-o", "--output")
     one.set_defaults(run=commands.json_command)
 
+    one = sub.add_parser("energy", help="from which time of rest each idle state pays, and "
+                         "what the driver says")
+    one.add_argument("machines", nargs="*", help="default: all")
+    one.set_defaults(run=commands.energy_command)
+
     one = sub.add_parser("ssdt", help="ACPI P-state table (.aml: compiled)")
     one.add_argument("machine")
     one.add_argument("--cpus", type=int, default=4)

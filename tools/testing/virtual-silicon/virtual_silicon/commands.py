@@ -20,6 +20,7 @@ from . import (
     distribution,
     dump,
     emulator,
+    energy,
     initramfs,
     machine,
     measurements,
@@ -62,6 +63,11 @@ def _write(text: str, target: str | None) -> None:
         Path(target).write_text(text, encoding="ascii")
     else:
         sys.stdout.write(text)
+
+
+def energy_command(args: argparse.Namespace) -> int:
+    print(energy.table([machine.load(name) for name in args.machines or machine.names()]))
+    return 0
 
 
 def json_command(args: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ class Counters:
     busy_ns: int
     states: dict[str, tuple[int, int]]
     pause_cycles: int = 0
+    exit_ns: int = 0
 
 
 @dataclass
@@ -71,8 +72,8 @@ def _counters(words: list[str]) -> Counters:
         name, _, pair = word.partition("=")
         entries, _, ns = pair.partition(":")
         states[name] = (int(entries), int(ns))
-    tsc, mperf, aperf, busy, *pause = numbers
-    return Counters(tsc, mperf, aperf, busy, states, pause[0] if pause else 0)
+    tsc, mperf, aperf, busy, pause, exit_ns = numbers + [0, 0] * (len(numbers) == 4)
+    return Counters(tsc, mperf, aperf, busy, states, pause, exit_ns)
 
 
 def _event(trace: Trace, time_ns: int, kind: str, where: int, rest: list[str]) -> None:

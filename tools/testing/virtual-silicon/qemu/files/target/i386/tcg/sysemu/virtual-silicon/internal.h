@@ -230,6 +230,7 @@ struct VsPackage {
  * @rest_state: where it goes when it next halts
  * @called: a store or a deadline ends its rest
  * @break_on_irq: an interrupt ends it whatever EFLAGS.IF is
+ * @awake: end of its last exit latency
  * @paused: cycles in PAUSE that its core's energy does not know of yet
  * @pause_cycles: all of them
  */
@@ -241,7 +242,7 @@ struct VsThread {
     unsigned state;
     unsigned rest_state;
     int64_t since;
-    int64_t entered;
+    int64_t entered, awake;
     VsCounter aperf, mperf;
     VsShown shown_aperf, shown_mperf;
     uint64_t ns[VS_STATES];

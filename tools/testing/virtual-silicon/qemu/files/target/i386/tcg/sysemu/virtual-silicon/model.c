@@ -102,28 +102,31 @@ static uint64_t core_uw(const VsCore *core)
 }
 
 /*
- * Time in PAUSE was charged as any other.  What it was charged too much is
- * taken back: of each thread that executes its part of the core's power.
+ * Time in PAUSE and in coming up was charged as any other up to @now.  What it
+ * was charged too much is taken back: of each thread that executes its part of
+ * the core's power.
  */
-static VsEnergy without_pause(const VsCore *core, VsEnergy e)
+static VsEnergy without_pause(const VsCore *core, VsEnergy e, int64_t now)
 {
     const VsConfig *c = core->config;
     uint64_t uw = state_uw(core, VS_C0) - c->pause_uw[ratio_index(core)];
     uint64_t cycles = 0, n = 0;
-    int64_t ns;
+    int64_t ns = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
-        cycles += core->threads[i]->paused;
-        n += core->threads[i]->state == VS_C0;
-    }
-    if (!cycles) {
-        return e;
+        const VsThread *t = core->threads[i];
+
+        cycles += t->paused;
+        if (t->state == VS_C0) {
+            ns += MAX(MIN(t->awake, now) - core->since, 0);
+            n++;
+        }
     }
     if (n > 1) {
         cycles = cycles * 1000 / c->smt_permille;
         uw = uw * (1000 + (n - 1) * c->sibling_permille) / (1000 * n);
     }
-    ns = muldiv64(cycles * 1000, 1000, core->khz);
+    ns += muldiv64(cycles * 1000, 1000, core->khz);
     return energy_add(e, -ns, uw);
 }
 
@@ -144,7 +147,7 @@ static unsigned core_state(const VsCore *core)
 static void settle_core(VsCore *core, int64_t now)
 {
     core->state_ns[core_state(core)] += now - core->since;
-    core->energy = energy_add(without_pause(core, core->energy),
+    core->energy = energy_add(without_pause(core, core->energy, now),
                               now - core->since, core_uw(core));
     core->since = now;
     for (unsigned i = 0; i < core->nthreads; i++) {
@@ -483,6 +486,13 @@ static const VsState *left_state(const VsThread *t)
                                                   : MAX(depth, VS_MWAIT)];
 }
 
+/* Of a package that slept at @event already. */
+static int64_t package_exit_ns(const VsPackage *package, int64_t event)
+{
+    return package->since > event ? 0 :
+           package->vs->config.levels[package->level].exit_ns;
+}
+
 /* When the core had entered @s: after the last of its threads went to rest. */
 static int64_t entered_at(const VsThread *t, const VsState *s)
 {
@@ -500,8 +510,8 @@ static int64_t entered_at(const VsThread *t, const VsState *s)
 
 /*
  * The core leaves its state when entry is over, at the earliest; from then
- * until it executes it draws what it draws when running (voltage and clock
- * come up), but MPERF stands still.  It knows when its own timer fires and
+ * until it executes it draws what it draws in PAUSE (voltage and clock come up),
+ * but MPERF stands still.  It knows when its own timer fires and
  * begins a part of that before.  In free-running time the latency of the host's
  * own wake-up is all there is.
  */
@@ -522,14 +532,14 @@ int64_t vs_model_wake(VsThread *t, int64_t event, VsReason reason)
 
         left = MAX(left - early, entered_at(t, s));
         runs = MAX(left + exit + cycles_ns(t->core, s->exit_cycles) +
-                   t->vs->config.levels[t->core->package->level].exit_ns,
+                   package_exit_ns(t->core->package, event),
                    MAX(event, t->core->ready));
     }
     settle_thread(t, left);
     settle_core(t->core, left);
     vs_trace_wake(t, left, reason);
     t->exit_ns += runs - left;
-    t->since = runs;
+    t->since = t->awake = runs;
     t->state = VS_C0;
     renew_level(t->core->package, left);
     t->rest_state = VS_MWAIT;
@@ -568,7 +578,7 @@ uint64_t vs_core_state_ns(const VsCore *core, unsigned state, int64_t now)
 
 VsEnergy vs_core_energy(const VsCore *core, int64_t now)
 {
-    return energy_add(without_pause(core, core->energy), now - core->since,
+    return energy_add(without_pause(core, core->energy, now), now - core->since,
                       core_uw(core));
 }
 

@@ -11,7 +11,8 @@
  *   T E package uJ         energy so far, each 10 ms at most
  *   T M cpu value          the guest wrote value to MSR 0x400000f0; the state
  *                          of every counter follows:
- *   T C cpu tsc mperf aperf busy_ns pause_cycles state=entries:ns ...
+ *   T C cpu tsc mperf aperf busy_ns pause_cycles exit_ns state=entries:ns
+ *   ...
  *   T P package package_uj cores_uj dram_uj
  *
  * If the file's name ends in .gz, it is the same text, compressed.
@@ -137,9 +138,10 @@ static void mark_thread(const VsThread *t, int64_t now)
     const VsConfig *c = &t->vs->config;
 
     say(t->vs->trace, "%" PRId64 " C %d %" PRIu64 " %" PRIu64 " %" PRIu64
-            " %" PRIu64 " %" PRIu64, now, t->cs->cpu_index,
+            " %" PRIu64 " %" PRIu64 " %" PRIu64, now, t->cs->cpu_index,
             vs_tsc(&X86_CPU(t->cs)->env, now), vs_mperf(t, now),
-            vs_aperf(t, now), vs_state_ns(t, VS_C0, now), t->pause_cycles);
+            vs_aperf(t, now), vs_state_ns(t, VS_C0, now), t->pause_cycles,
+            t->exit_ns);
     for (unsigned i = VS_OFF; i < c->nstates; i++) {
         say(t->vs->trace, " %s=%" PRIu64 ":%" PRIu64, c->states[i].name,
                 t->entries[i], vs_state_ns(t, i, now));
