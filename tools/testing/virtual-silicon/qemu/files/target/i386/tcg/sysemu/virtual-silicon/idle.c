@@ -251,8 +251,8 @@ void vs_monitor(CPUX86State *env, target_ulong addr, uintptr_t ra)
 
 /*
  * The state for an MWAIT hint; 0xF in bits 7:4 is C0, no rest.  A hint that the
- * machine does not have gets the deepest state of a C-state number (bits 7:4) not
- * above the one asked for.
+ * machine does not have gets the deepest state of a C-state number (bits 7:4)
+ * not above the one asked for.
  */
 static unsigned hint_state(const VsConfig *c, uint32_t hint)
 {

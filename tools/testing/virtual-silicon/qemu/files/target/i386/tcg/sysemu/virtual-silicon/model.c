@@ -440,7 +440,8 @@ void vs_model_rest(VsThread *t, int64_t now)
 
 /*
  * Where the wake-up of @t lies in the distribution of its state's latency,
- * parts per million: the same whenever the same CPU rests as often (splitmix64).
+ * parts per million: the same whenever the same CPU rests as often
+ * (splitmix64).
  */
 static uint32_t draw(const VsThread *t)
 {
