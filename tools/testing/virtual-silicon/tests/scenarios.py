@@ -488,6 +488,32 @@ def idle_poll(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Clocks in kHz and idle states, shallow first, that each have a mark of their own.
+SIGN_KHZ = (800_000, 2_000_000)
+SIGN_STATES = ("busy", "POLL", "C0.1", "C0.2", "C1", "C1E", "C6")
+
+
+def sign_mark(khz: int, state: str) -> int:
+    return 100 + 2 * (SIGN_KHZ.index(khz) * len(SIGN_STATES) + SIGN_STATES.index(state))
+
+
+def signs(m: Machine, cpus: int) -> bytes:
+    """All CPUs busy, then in one idle state after the other, at two clocks."""
+    job = Job()
+    for khz in SIGN_KHZ:
+        job.step(f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
+                 f"put {khz} {_FREQ}/scaling_setspeed; sleep 0.02; "
+                 f"vs-load -c all -t 0.05 -m {sign_mark(khz, 'busy')}")
+        for state in SIGN_STATES[1:]:
+            mark, name = sign_mark(khz, state), state.replace("C0.1", "C0.2")
+            job.step(f"{state}-{khz}", f"put {int(state != 'C0.1')} "
+                     "$CPU/umwait_control/enable_c02; for d in $CPU/cpu*/cpuidle/state*; do "
+                     f'read n <$d/name; [ "$n" = {name} ]; echo $? >$d/disable; done; '
+                     f"vs-load -c all -t 0.002 >/dev/null; vs-load -c none -t 0.1 -m {mark}")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: Limit of the package's power: above the cores at rest, below all at turbo.
 POWER_LIMIT_W = 125
 _LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
@@ -813,6 +839,7 @@ SCENARIOS["schedutil"] = Scenario("sapphire-rapids", "patched", "deterministic",
                                   schedutil, "intel_pstate=passive kunit.enable=1 "
                                   "kunit.filter_glob=schedutil*")
 SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
+SCENARIOS["signs"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, signs, PASSIVE)
 SCENARIOS["poll-state"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll)
 SCENARIOS["poll-loop"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll,
                                   "idle=poll umwait.idle_poll=c02")

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from virtual_silicon import energy, machine
+from guests import Guests
+from scenarios import SIGN_KHZ, SIGN_STATES, sign_mark
+from virtual_silicon import energy, machine, trace
 
 
 def test_break_even_is_where_both_states_cost_the_same() -> None:
@@ -35,3 +37,22 @@ def test_most_states_agree_with_the_driver_and_the_table_names_the_others() -> N
     apart = [row for row in rows if not row.agrees]
     assert len(apart) < 0.25 * len(rows)
     assert energy.table(machines).count("| apart |") == len(apart)
+
+
+@pytest.mark.boots("signs")
+@pytest.mark.parametrize("khz", SIGN_KHZ)
+def test_power_falls_from_busy_to_the_deepest_state_in_a_guest(guests: Guests,
+                                                               khz: int) -> None:
+    """Energy that the model counted between marks; at the lowest clock C1E is C1."""
+    result = guests.get("signs")
+    assert result.trace is not None
+    events = trace.read(result.trace)
+    watts = {}
+    for state in SIGN_STATES:
+        window = trace.window(events, sign_mark(khz, state), sign_mark(khz, state) + 1)
+        watts[state] = window.package_j / window.seconds
+        if state.startswith("C"):
+            assert all(cpu.states[state] > 0.8 for cpu in window.cpus.values()), state
+    for upper, lower in zip(SIGN_STATES, SIGN_STATES[1:]):
+        same = lower == "C1E" and khz == SIGN_KHZ[0]
+        assert watts[lower] < watts[upper] * (1.01 if same else 1), watts
