@@ -8,7 +8,6 @@ the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
 from __future__ import annotations
 
 import pytest
-
 from virtual_silicon import amd, emulator, encode, machine, turbo
 from virtual_silicon.machine import Machine, Turbo
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from guests import Guests
-
 from virtual_silicon import boot, machine, measurements, mirrors, schema, sensitivity, validate
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.job import Answer, Section
