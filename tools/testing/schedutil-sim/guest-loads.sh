@@ -8,7 +8,6 @@
 # latency, or a number of searches, round trips or periods.
 
 TRACING=/sys/kernel/tracing
-HOOKS='sugov_update_single_freq sugov_update_single_perf sugov_update_shared'
 
 worst()
 {
@@ -60,7 +59,6 @@ end()
 		} END { print n + 0 }' $TRACING/trace
 }
 
-echo $HOOKS effective_cpu_util >$TRACING/set_ftrace_filter
 echo "msr == 0x199 || msr == 0x774" >$TRACING/events/msr/write_msr/filter
 echo 4096 >$TRACING/buffer_size_kb
 for time in $(seq ${REPEAT:-1}); do

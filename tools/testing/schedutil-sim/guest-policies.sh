@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Random life of one policy of all CPUs, in a guest; policies.py runs it.
+# Random life of one policy of all CPUs, in a guest; guest.py runs it.
 #
 # In each round a few things happen at random: a CPU goes off or on, the governor or a
 # limit changes, a tunable is written, a load begins. Then it is found out whether
@@ -11,9 +11,6 @@
 #   fall     when it does little again, less must be asked for; it stayed if not within
 #            three times what the rise may take
 #   fixed    under the governors performance and powersave: what they stand for
-#   window   (patched) no CPU may run with less than it asks for, for longer than the
-#            window and a tick
-#   counts   (patched) calls = early + computed, verdicts <= calls, sent <= computed
 #
 # SEED, LENGTH (s) and HZ come from the environment. Each thing that was lost makes a
 # line that begins with LOST; the last line has the counts.
@@ -21,9 +18,6 @@
 CPU=/sys/devices/system/cpu
 POLICY=$CPU/cpufreq/policy0
 TUNABLES=$CPU/cpufreq/schedutil
-COUNTS=/sys/kernel/debug/schedutil
-TRACING=/sys/kernel/tracing
-EVENT=$TRACING/events/schedutil/schedutil_request
 SEED=${SEED:-1} LENGTH=${LENGTH:-60} HZ=${HZ:-250}
 TICK_MS=$((1000 / HZ))
 
@@ -34,7 +28,7 @@ CPUS=$(cat $CPU/present); CPUS=$((${CPUS#*-} + 1))
 
 # Happened so far
 rounds=0 off=0 on=0 governors=0 limits=0 tunables=0 refused=0 loads=0
-rises=0 changed=0 falls=0 fixed=0 events=0 calls=0 computed=0 sent=0 held=0 stayed=0 lost=0
+rises=0 changed=0 falls=0 fixed=0 stayed=0 lost=0
 slowest=0
 
 # $1: numbers from 0 to $1 - 1; in $r
@@ -70,22 +64,6 @@ asked()
 
 ######## What happens
 
-# Counts of a governor are gone with it.
-take_counts()
-{
-	[ -e $COUNTS/policy0 ] || return
-	# A call may be in the making.
-	set -- $(awk '{ n[$1] = $2 }
-		END { print n["calls"], n["computed"], n["sent"], n["held"],
-			(n["early"] + n["computed"] == n["calls"] &&
-			 n["same"] + n["level"] + n["kept"] + n["held"] + n["at_once"] +
-			 n["at_end"] <= n["calls"] + 1 && n["sent"] <= n["computed"] + 1) }' \
-			$COUNTS/policy0)
-	calls=$((calls + $1)) computed=$((computed + $2))
-	sent=$((sent + $3)) held=$((held + $4))
-	[ "$5" = 1 ] || lost "counts $(tr '\n' ' ' <$COUNTS/policy0)"
-}
-
 # acpi-cpufreq, the base's as well, leaves a CPU that comes back at its old frequency
 # until the policy's changes.
 join()
@@ -110,9 +88,7 @@ governor()
 {
 	# Half of the time the one that it is about
 	pick schedutil schedutil schedutil performance powersave userspace ondemand
-	[ "$(cat $POLICY/scaling_governor)" = schedutil ] && [ "$w" != schedutil ] && take_counts
 	echo "$w" >$POLICY/scaling_governor && governors=$((governors + 1))
-	[ -e $COUNTS/counting ] && echo 1 >$COUNTS/counting
 }
 
 limit()
@@ -136,8 +112,6 @@ tunable()
 	name=$w
 	case $name in
 	rate_limit_us) pick 0 10 100 500 2000 10000 20000 x -1 ;;
-	cost_permille) pick 1 10 100 1000 1001 x ;;
-	urgent_*) pick 0 1 64 128 512 1024 1025 -1 ;;
 	saturation_us) pick 0 1 4000 8000 20000 100001 y ;;
 	*) return ;;
 	esac
@@ -146,20 +120,18 @@ tunable()
 		tunables=$((tunables + 1))
 	else
 		refused=$((refused + 1))
-		# What is measured may move by itself.
-		[ "$name" = rate_limit_us ] || [ "$(cat $TUNABLES/"$name")" = "$before" ] ||
+		[ "$(cat $TUNABLES/"$name")" = "$before" ] ||
 			lost "$name changed by $w"
 	fi
 }
 
-# No request is urgent, and each has to wait for long.
+# Each change has to wait for long.
 patient()
 {
-	[ -e $TUNABLES/urgent_up ] || return
+	[ -e $TUNABLES/rate_limit_us ] || return
 	pick 4000 8000 12000 20000
-	echo 0 >$TUNABLES/urgent_up
 	echo "$w" >$TUNABLES/rate_limit_us
-	tunables=$((tunables + 2))
+	tunables=$((tunables + 1))
 }
 
 # A task that runs and is moved from CPU to CPU
@@ -193,61 +165,19 @@ load()
 
 ######## What must not be lost
 
-# ms until a busy CPU has the highest frequency, which without $1 no other task delays.
-# A CPU that is busy for $saturation, or for eight times as long with tasks of other
-# kinds in between, is given twice as much at each tick; without that its utilisation
-# gets there in 200 ms.
+# ms until a busy CPU has the highest frequency. One that is busy for $saturation, and
+# for a quarter longer than lately, at most 10 times of it, is given twice as much at each
+# tick; without that its utilisation gets there in 200 ms.
 bound()
 {
 	window=0 saturation=0
 	[ -d $TUNABLES ] && window=$(cat $TUNABLES/rate_limit_us)
 	[ -e $TUNABLES/saturation_us ] && saturation=$(cat $TUNABLES/saturation_us)
-	[ -n "$1" ] && saturation=$((8 * saturation))
 	ms=$((200 + 3 * window / 1000))
 	if [ $saturation -gt 0 ]; then
-		early=$(((saturation + 3 * window) / 1000 + 6 * TICK_MS))
+		early=$(((10 * saturation + 3 * window) / 1000 + 6 * TICK_MS))
 		[ $early -lt $ms ] && ms=$early
 	fi
-}
-
-# While a CPU runs, the policy has less than it needs for no longer than the window and
-# a tick: events of the probe. A change is for what all CPUs need; a CPU without an
-# event for two ticks has been idle.
-window()
-{
-	[ -d $EVENT ] || return
-	longest=$(cat $TUNABLES/rate_limit_us)
-	[ "$longest" -lt "$window" ] && longest=$window
-	found=$(awk -v limit=$((longest + 1000 * TICK_MS + 200)) -v idle=$((2000 * TICK_MS)) \
-		-v top="$TOP" -v least="$(cat $POLICY/scaling_min_freq)" \
-		-v most="$(cat $POLICY/scaling_max_freq)" '
-		function khz(util,	n)
-		{
-			n = int((util * top / 1024 + 99999) / 100000) * 100000
-			return n < least ? least : n > most ? most : n
-		}
-		/schedutil_request:/ {
-			events++
-			for (i = 1; $i != "schedutil_request:"; i++)
-				;
-			now = $(i - 1) * 1e6
-			split($(i + 1), cpu, "=")
-			split($(i + 2), set, "=")
-			split($(i + 3), wanted, "=")
-			c = cpu[2]
-			if (/verdict=at_/)
-				split("", since)
-			else if (khz(wanted[2]) <= khz(set[2]))
-				delete since[c]
-			else if (!(c in since) || now - seen[c] > idle)
-				since[c] = now
-			else if (now - since[c] > limit && now - since[c] > worst)
-				worst = now - since[c]
-			seen[c] = now
-		}
-		END { print events + 0, worst + 0 }' $TRACING/trace)
-	events=$((events + ${found% *}))
-	[ "${found#* }" = 0 ] || lost "cpu $cpu: ${found#* } us with less than it needs"
 }
 
 probe_rise()
@@ -256,13 +186,12 @@ probe_rise()
 	[ "$r" = 0 ] || no_limits
 	pick $(cat $POLICY/affected_cpus)
 	cpu=$w ratio=$(($(cat $POLICY/scaling_max_freq) / 100000))
-	bound "$loaded"
+	bound
 	fall=
 	random 4
 	[ -z "$loaded" ] && [ "$r" = 0 ] &&
 		[ "$(cat $POLICY/scaling_min_freq)" != "$(cat $POLICY/scaling_max_freq)" ] &&
 		fall=-f
-	: >$TRACING/trace
 	rises=$((rises + 1))
 	[ -n "$fall" ] && falls=$((falls + 1))
 	if found=$(vs-rise -s -p 0 -c "$cpu" -r $ratio -t $ms -k 12 $fall); then
@@ -274,7 +203,6 @@ probe_rise()
 	else
 		lost "cpu $cpu ratio $ratio within $ms ms:" $found
 	fi
-	window
 }
 
 # $1: CPU; what it asks for within the bound
@@ -296,14 +224,14 @@ probe_limit()
 	no_limits
 	vs-rise -p 0 -c "$cpu" -r $((TOP / 100000)) -t 300 -k 1000 >/dev/null &
 	spinner=$!
-	bound 1
+	bound
 	reaches "$cpu" $((TOP / 100000)) || lost "cpu $cpu: $(asked "$cpu"), not the top"
 	for i in 1 2 3; do
 		pick $STEPS
 		[ "$w" -gt "$BOTTOM" ] || continue
 		changed=$((changed + 1)) limits=$((limits + 1))
 		echo "$w" >$POLICY/scaling_max_freq
-		bound 1
+		bound
 		reaches "$cpu" $((w / 100000)) ||
 			lost "cpu $cpu: $(asked "$cpu") with a limit of $w"
 	done
@@ -352,11 +280,6 @@ uptime_s()
 	cut -d. -f1 /proc/uptime
 }
 
-[ -e $COUNTS/counting ] && echo 1 >$COUNTS/counting
-if [ -d $EVENT ]; then
-	echo 4096 >$TRACING/buffer_size_kb
-	echo 1 >$EVENT/enable
-fi
 end=$(($(uptime_s) + LENGTH))
 while [ "$(uptime_s)" -lt $end ]; do
 	one_round
@@ -374,12 +297,10 @@ loaded=
 for c in $(cat $POLICY/affected_cpus); do
 	probe_rise
 done
-take_counts
 complaints=$(dmesg | grep -cE "WARNING|BUG|Call Trace|stall|INFO: task|deadlock")
 [ "$complaints" = 0 ] || dmesg | grep -E "WARNING|BUG|stall|INFO: task|deadlock" | head
 echo "rounds $rounds off $off on $on governors $governors limits $limits" \
 	"tunables $tunables refused $refused loads $loads rises $rises changed $changed" \
-	"falls $falls fixed $fixed slowest_ms $slowest events $events calls $calls" \
-	"computed $computed sent $sent held $held complaints $complaints stayed $stayed" \
-	"lost $lost"
+	"falls $falls fixed $fixed slowest_ms $slowest complaints $complaints" \
+	"stayed $stayed lost $lost"
 [ "$lost$complaints$stayed" = 000 ]
