@@ -22,7 +22,7 @@
 #include <linux/time64.h>
 
 #define HOLDOFF_URGENT	(SCHED_CAPACITY_SCALE / 8)
-#define HOLDOFF_SMALL	(SCHED_CAPACITY_SCALE / 32)	/* falls by less are small */
+#define HOLDOFF_SMALL	(SCHED_CAPACITY_SCALE / 16)	/* falls by less are small */
 #define HOLDOFF_NOISE	(SCHED_CAPACITY_SCALE / 128)
 #define HOLDOFF_SETTLE	(20 * NSEC_PER_MSEC)
 

@@ -20,7 +20,7 @@
 #include <linux/types.h>
 
 #define SATURATION_FORGET	4	/* shift: what was usual decays by 1/16 of the time */
-#define SATURATION_PATIENCE	8	/* what is usual is waited for no longer, in waits */
+#define SATURATION_PATIENCE	4	/* what is usual is waited for no longer, in waits */
 
 /**
  * struct saturation - how long a CPU has been busy, and what that asks for

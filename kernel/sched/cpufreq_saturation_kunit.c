@@ -19,7 +19,7 @@ static void test_ticks_to_the_top(struct kunit *test)
 		int ticks;
 	} cases[] = {
 		{ 1024, 0, 2 }, { 512, 0, 2 }, { 511, 0, 3 }, { 215, 0, 4 }, { 100, 0, 5 },
-		{ 215, MS(6), 4 }, { 215, MS(7), 5 }, { 215, MS(13), 7 }, { 215, MS(64), 22 },
+		{ 215, MS(6), 4 }, { 215, MS(7), 5 }, { 215, MS(13), 7 }, { 215, MS(32), 12 },
 	};
 	struct saturation s;
 	u32 given;
@@ -73,7 +73,7 @@ static void test_usual(struct kunit *test)
 		{ MS(16), MS(5), MS(32), MS(14) },	/* forgets 1/16 of the time */
 		{ MS(16), MS(15), MS(32), MS(15) },
 		{ MS(2), 0, MS(64), 0 },
-		{ MS(16), MS(500), MS(500), MS(64) },	/* no more than 8 waits */
+		{ MS(16), MS(500), MS(500), MS(32) },	/* no more than 4 waits */
 	};
 	struct saturation s;
 	int i;

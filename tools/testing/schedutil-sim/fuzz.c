@@ -16,7 +16,7 @@
  *		when it has been wanted for SETTLE
  *  stuck	a fall is requested by the first call after the window if the CPU has idled.
  *		"contract=ours": by the first call of all after the CPU has idled; if it is
- *		smaller than 1/32, when it has been wanted for SETTLE; if smaller than 1/128,
+ *		smaller than 1/16, when it has been wanted for SETTLE; if smaller than 1/128,
  *		perhaps never; with several CPUs a tick later
  *  early	a fall of a CPU that has not idled since the last request
  *  limits	the first call after a change of limits, and after the governor was started,
@@ -268,6 +268,8 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	if (o.requested)
 		judge_request(n, cpu, flags, free || limits || maybe_dl);
 	now = o.requested ? o.got : was;
+	/* What it runs next will ask. */
+	bool idle = run.ours && idle_cpu(cpu) && !cpu_rq(cpu)->cfs.avg.util_est;
 
 	note(&o.due, since >= run.window);
 	if (!run.ours) {
@@ -284,14 +286,14 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 			    ((asked || looked(o.more)) && passed(o.rising, SETTLE + two_ticks()));
 
 		note(&o.less, fall > unit * 8 + slack);
-		note(&o.large, fall > unit * 32 + slack);
+		note(&o.large, fall > unit * 64 + slack);
 		if (!o.less)
 			o.falling = 0;
 		if (shared() && !free) {
 			note(&o.falling, looked(o.less) && looked(o.due));
 			must_fall = (looked(o.large) && looked(o.due)) ||
 				    (o.due && passed(o.falling, SETTLE));
-		} else if (o.due && o.less && (free || st.idled > st.called_last)) {
+		} else if (o.due && o.less && (free || (!idle && st.idled > st.called_last))) {
 			o.falling = o.falling ?: m.now;
 			must_fall = o.large || passed(o.falling, SETTLE);
 		}
@@ -701,6 +703,7 @@ static void io(unsigned int number)
 	machine_init(1);
 	tunable("rate_limit_us", 0);
 	governor_start();
+	shim_rq[0].nr_running = 1;
 	for (unsigned int i = 0; i < number; i++) {
 		m.now += 1000ull * rnd(rnd(20) ? 800 : 9000);
 		if (!rnd(4))

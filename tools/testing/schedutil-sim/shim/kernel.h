@@ -179,6 +179,7 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define lsub_positive(p, v)	(*(p) -= min(*(p), (v)))
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
+#define idle_cpu(cpu)	(cpu_rq(cpu)->curr == cpu_rq(cpu)->idle && !cpu_rq(cpu)->nr_running)
 u64 local_clock(void);
 
 #define synchronize_rcu()	do { } while (0)
