@@ -209,7 +209,7 @@ def test_goal_and_files(tmp_path: Path) -> None:
     assert validate.met([good] * 4 + [bad])
     assert not validate.met([good] * 3 + [bad])
     assert not validate.met([good] * 3 + [bad] + [fitted] * 10)
-    validate.write([good, bad, fitted], tmp_path)
+    validate.write([good, bad, fitted], tmp_path, tmp_path)
     text = (tmp_path / "VALIDATION.md").read_text(encoding="utf-8")
     assert "3 rows: 2 predicted, 1 of them (50 %) within 25%; 1 put in; 0 not mirrored" in text
     assert "**+50%**" in text

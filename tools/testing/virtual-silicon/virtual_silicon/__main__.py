@@ -111,7 +111,10 @@ def _validate_command(sub: Commands) -> None:
     one.add_argument("--qemu", help="emulator (default: the built one)")
     one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
-                     help="directory for VALIDATION.md, validation.json, validation.png")
+                     help="directory for VALIDATION.md and validation.png")
+    one.add_argument("--work", type=Path, default=paths.BUILD / "validate",
+                     help="validation.json, and what guests answered: the same start is not "
+                     "made again")
     one.set_defaults(run=commands.validate_command)
 
     one = sub.add_parser("sensitivity", help="do conclusions hold if assumptions of the "
@@ -124,6 +127,8 @@ def _validate_command(sub: Commands) -> None:
     one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "sensitivity",
                      help="directory for SENSITIVITY.md")
+    one.add_argument("--work", type=Path, default=paths.BUILD / "sensitivity",
+                     help="what guests answered")
     one.set_defaults(run=commands.sensitivity_command)
 
 

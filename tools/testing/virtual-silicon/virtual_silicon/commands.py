@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import shlex
@@ -37,7 +38,7 @@ from . import (
     witness,
 )
 from .errors import UsageError
-from .job import Job, Section
+from .job import Answer, Job, Section
 from .mirrors import Guest
 
 DEFAULT_MACHINE = "sapphire-rapids"
@@ -261,6 +262,15 @@ def witness_command(args: argparse.Namespace) -> int:
     return 1 if any(row.wrong for row in table) else 0
 
 
+def _kept(out: Path, key: str) -> boot.Result | None:
+    """What the guest of an earlier run answered, if it was the same start."""
+    answer, path = Answer(), out / "key"
+    if not path.is_file() or path.read_text(encoding="ascii") != key:
+        return None
+    answer.feed((out / "results.log").read_text(encoding="utf-8", errors="replace"))
+    return boot.Result(0, answer, 0, 0, "", {}, None)
+
+
 def validate_command(args: argparse.Namespace) -> int:
     """1 if the goal is not met."""
     rows = [row for row in measurements.read(args.measurements)
@@ -268,18 +278,25 @@ def validate_command(args: argparse.Namespace) -> int:
     if not rows:
         raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
     kernel, emulator_ = paths.kernel(args.kernel), paths.qemu(args.qemu)
-    archive = initramfs.ensure(args.output.resolve() / "guest")
+    archive = initramfs.ensure(args.work.resolve() / "guest")
+
+    images = hashlib.sha256(b"".join(path.read_bytes() for path in (kernel, emulator_, archive)))
 
     def start(guest: Guest, job: bytes) -> boot.Result:
-        begin, out = time.monotonic(), args.output.resolve() / guest.name
+        begin, out = time.monotonic(), args.work.resolve() / guest.name
+        key = hashlib.sha256(images.digest() + job + repr(guest.build()).encode()).hexdigest()
+        if kept := _kept(out, key):
+            return kept
+        (out / "key").unlink(missing_ok=True)
         result = boot.run(boot.Config(
             machine=guest.build(), cpus=guest.cpus, kernel=kernel, qemu=emulator_,
             initramfs=archive, out=out, job=job, mode="deterministic", append=guest.append,
             trace=False, limits=boot.Limits(900, 900, 3600)))
+        (out / "key").write_text(key, encoding="ascii")
         print(f"  {guest.name}: {time.monotonic() - begin:.0f} s", flush=True)
         return result
     verdicts = validate.judge(rows, start, args.jobs)
-    validate.write(verdicts, args.output)
+    validate.write(verdicts, args.output, args.work)
     print(validate.summary(verdicts))
     print(args.output / "VALIDATION.md")
     return 0 if validate.met(verdicts) else 1
@@ -289,12 +306,12 @@ def sensitivity_command(args: argparse.Namespace) -> int:
     """1 if a conclusion does not hold under some variant."""
     m, qemu = machine.load(args.machine), paths.qemu(args.qemu)
     images = {kernel: paths.kernel(kernel) for kernel in sensitivity.KERNELS}
-    archive = initramfs.ensure(args.output.resolve() / "guest")
+    archive = initramfs.ensure(args.work.resolve() / "guest")
 
     def one(what: tuple[str, str]) -> sensitivity.Values:
         variant, kernel = what
         begin = time.monotonic()
-        out = args.output.resolve() / f"{variant.replace(' ', '-')}-{kernel}"
+        out = args.work.resolve() / f"{variant.replace(' ', '-')}-{kernel}"
         changed = sensitivity.VARIANTS[variant](m)
         result = boot.run(boot.Config(
             machine=changed, cpus=4, kernel=images[kernel], qemu=qemu, initramfs=archive,

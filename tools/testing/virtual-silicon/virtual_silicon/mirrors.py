@@ -261,7 +261,7 @@ def wake(mode: str, state: str, khz: int, samples: int, more: str = "") -> str:
 
 def _wake_mirror(guest: Guest, step: str, stat: str, how: str, add: float = 0) -> Mirror:
     return Mirror(guest, (step,),
-                  lambda out: [statistic(stat, _samples(out[0], 1000)) + add], how)
+                  lambda out: [statistic(stat, [x + add for x in _samples(out[0], 1000)])], how)
 
 
 def signalled(row: Row, match: re.Match[str], name: str) -> Mirror:
@@ -453,10 +453,10 @@ def c02_power(row: Row, match: re.Match[str], name: str) -> Mirror:
 def idle_power(row: Row, match: re.Match[str], name: str) -> Mirror:
     m = machine.load(name)
     zone = "core" if row.quantity.startswith("core") else "package"
-    cpus = min(machine.MAX_CPUS, m.packages * m.cores * m.threads)
-    if "one socket" in row.cpu:
-        cpus = min(cpus, m.cores * m.threads)
-    return Mirror(Guest(name, cpus, append=""), ("sleep 1; " + _power("true", seconds=5),),
+    cpus = min(machine.MAX_CPUS, m.cores * (1 if "one socket" in row.cpu else m.packages))
+    state = "only C1E" if "no C6" in row.conditions else "true"
+    step = "sleep 1; " + _power(state, seconds=5)
+    return Mirror(Guest(name, cpus, threads=1, append=""), (step,),
                   lambda out: [_watts(out[0], zone)], "idle for 5 s, RAPL")
 
 
@@ -464,8 +464,8 @@ def idle_mhz(row: Row, match: re.Match[str], name: str) -> Mirror:
     m = machine.load(name)
     append = "cpufreq.default_governor=schedutil" if "schedutil" in row.conditions else ""
     step = "sleep 1; turbostat -q -S --show Bzy_MHz -o /run/t sleep 5; cat /run/t"
-    cpus = min(machine.MAX_CPUS, m.packages * m.cores * m.threads)
-    return Mirror(Guest(name, cpus, append=append), (step,),
+    cpus = min(machine.MAX_CPUS, m.packages * m.cores)
+    return Mirror(Guest(name, cpus, threads=1, append=append), (step,),
                   lambda out: [float(out[0].split()[-1])], "idle for 5 s, turbostat")
 
 
@@ -482,6 +482,7 @@ Handler = Callable[[Row, re.Match[str], str], Mirror | str]
 #: Kind, quantity, and what repeats it or why nothing does; the first that fits counts.
 MIRRORS: list[tuple[str, str, Handler | str]] = [
     ("dvfs|power", r".*uncore", UNCORE),
+    ("power", r"update period of the RAPL", "the model's counters are current whenever read"),
     ("dvfs", r"delay of a switch (?P<a>[\d.]+) -> (?P<b>[\d.]+) GHz" + STAT, delay),
     ("dvfs", r"shortest (?P<a>[\d.]+) -> (?P<b>[\d.]+) GHz delay seen", shortest),
     ("dvfs", r"period of the frequency update slots", slots),
@@ -527,8 +528,8 @@ def _parts() -> list[tuple[str, str, tuple[int, int]]]:
 
 
 def _words(text: str) -> str:
-    return re.sub(r"\((?:R|TM|tm)\)| CPU\b| \(.*\)|,.*| @.*| Processor| \d+-Core", "",
-                  text).lower()
+    return re.sub(r"^\d+th Gen |\((?:R|TM|tm)\)| CPU\b| \(.*\)|,.*| @.*| [Pp]rocessor"
+                  r"| \d+-Core", "", text).lower()
 
 
 def machine_of(row: Row) -> tuple[str | None, bool]:
@@ -572,6 +573,18 @@ OFF: list[tuple[str, str, str]] = [
     ("cstate latency", r"(interrupt latency|range of POLL and) .*C0\.2",
      "this series waits in C0.2 with interrupts off: the handler comes after the way out of "
      "the idle state, which the published driver did not have in between"),
+    ("dvfs", r"shortest|delay of a switch .*, min", "the guest's loop that sees it takes 4 us"),
+    ("dvfs", r"core frequency switch on Skylake-SP", "a wait that is uniform over a slot of "
+     "500 us has half of it as median; the published one is a whole slot"),
+    ("cstate power", r"increase for (?:each further active|the second)",
+     "PAUSE takes 8 more cycles in user space here, at full power"),
+    ("cstate latency", r"C\d wake latency, (?:p|max|std)", "a timer that fires soon after the "
+     "CPU went to rest is not foreseen here: the model's entry of 20 us is assumed"),
+    ("cstate latency", r"C\d wake latency, min", "samples of a CPU that was hardly at rest"),
+    ("idle power", r"core power", "the share of single cores in idle is assumed"),
+    ("idle power", r"package power idle", "taken for a package that is awake; the guest's sleeps"),
+    ("idle", r"Bzy_MHz", "the few wake-ups of an idle guest come from boot's clock, which no "
+     "firmware lowers"),
 ]
 
 

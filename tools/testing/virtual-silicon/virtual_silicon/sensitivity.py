@@ -156,13 +156,30 @@ def value(text: str) -> float:
     return statistics.median(numbers)
 
 
+HEAD = """\
+# Conclusions under other assumptions
+
+Made by `python3 -m virtual_silicon sensitivity -o .`: what the documents conclude, in a
+short form, with the base kernel and ours on 4 CPUs of `sapphire-rapids`, and with one
+assumption of the model changed at a time. The figures are ratios; bold is what does not
+hold. "as it is" is a quantum of 10 us, changes of the clock as measured and exit latencies
+drawn from their distribution.
+
+Not among them: the error of utilisation, which only kernels with `CONFIG_SCHED_DEBUG`
+show (`experiments/invariance.py`), and the replay of recorded idle times
+(`cpuidle-replay`), which uses no machine of this model and has its own two assumptions
+about exit latencies in its tables.
+
+"""
+
 Results = dict[str, Values]			# by variant
 
 
 def markdown(results: Results) -> str:
     """A row per conclusion: the ratio under each variant, bold where it does not hold."""
     names = list(results)
-    lines = [_row(("conclusion", "in", "holds up to", *names)), "|" + "---|" * (3 + len(names))]
+    lines = [HEAD, _row(("conclusion", "in", "holds up to", *names)),
+             "|" + "---|" * (3 + len(names))]
     for c in CONCLUSIONS:
         cells = [_cell(c, results[name]) for name in names]
         lines.append(_row((c.text, c.where, f"{c.most:g}", *cells)))
