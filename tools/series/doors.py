@@ -14,6 +14,7 @@ import cache
 import guest
 import mails
 import manifest
+import mutants
 import packages
 import paths
 import qemu
@@ -139,6 +140,7 @@ def test() -> int:
         replay.build(base.choose())
         qemu.build()
     return testrun.run([
+        ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
@@ -162,6 +164,13 @@ def validate() -> int:
 def lint() -> int:
     packages.ensure("build", "lint")
     return testrun.run([("lint", testrun.lint)])
+
+
+def find_mutants() -> int:
+    packages.ensure("build", "test")
+    with _alone():
+        _linux()
+    return testrun.run([("mutants", mutants.run)])
 
 
 def take_back() -> int:
@@ -230,6 +239,7 @@ def show_help() -> int:
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
   TIME=     free or deterministic              JOBS=  parallel compilers
   BASE=     point release of the base          KSRC=  tarball or directory instead
+  MUTANTS=  subsystems, of tools/testing/mutants
   FAULTS=   file with what the CPU is to do wrong, and when""")
     return 0
 
@@ -241,7 +251,8 @@ DOORS = {
     "base-run": Door("the same as run with the unpatched base kernel", base_run),
     "test": Door("all tests; the last line counts them", test),
     "validate": Door("the model against published measurements: VALIDATION.md", validate),
-    "lint": Door("mypy and ruff on all Python files", lint),
+    "mutants": Door("tests have to find the mistakes in tools/testing/mutants", find_mutants),
+    "lint": Door("mypy and ruff on all Python files (part of test)", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),
     "qemu": Door("build/out/qemu/qemu-system-x86_64", emulator),

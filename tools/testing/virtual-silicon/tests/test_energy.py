@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from guests import Guests
 from scenarios import SIGN_KHZ, SIGN_STATES, sign_mark
 from virtual_silicon import energy, machine, trace

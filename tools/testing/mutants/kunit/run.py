@@ -1,0 +1,28 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Compiles a KUnit unit of pure functions in user space and runs it.
+
+Exit status 1: a case failed; 2: it does not compile.
+"""
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    unit = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as scratch:
+        program = Path(scratch) / "unit"
+        if subprocess.run(["gcc", "-O1", "-w", "-fmax-errors=3", f"-I{HERE}", unit,
+                           "-o", program]).returncode:
+            return 2
+        return int(bool(subprocess.run([program]).returncode))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
