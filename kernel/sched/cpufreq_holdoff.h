@@ -3,13 +3,10 @@
  * Hold-off: when may the performance level of a policy be changed?
  *
  * A rise by an eighth of the capacity is due at once. Any other change waits for a
- * window after the last one. A change that nobody waits for may have to settle, too: it
- * is due when it has been wanted for some time.
+ * window after the last one, and one that nobody waits for may have to settle first.
  *
- * The level does not fall when utilisation rises, so that two values of utilisation
- * which need the same level have all between them at that level, too. The range known
- * to need the present level is learned from requests that turned out to need it. It
- * begins a little below, so that noise does not change the level.
+ * Levels rise with utilisation. The range known to need the present one is learned from
+ * requests that did; it begins a little below, so that noise does not change the level.
  *
  * Utilisation is in capacity units, with headroom; time is in ns of run queue clocks.
  * The caller serialises calls for one struct holdoff.
