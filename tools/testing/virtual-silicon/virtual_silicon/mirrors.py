@@ -578,18 +578,21 @@ OFF: list[tuple[str, str, str]] = [
      "500 us has half of it as median; the published one is a whole slot"),
     ("cstate power", r"increase for (?:each further active|the second)",
      "PAUSE takes 8 more cycles in user space here, at full power"),
-    ("cstate latency", r"C\d wake latency, (?:p|max|std)", "a timer that fires soon after the "
+    ("cstate latency", r"C\d wake latency, (?:p|max|std).*tdt", "a timer that fires soon after the "
      "CPU went to rest is not foreseen here: the model's entry of 20 us is assumed"),
+    ("cstate latency", r"C\d wake latency, std", "from the least to the median the "
+     "distribution is linear here, and so too wide"),
     ("cstate latency", r"C\d wake latency, min", "samples of a CPU that was hardly at rest"),
     ("idle power", r"core power", "the share of single cores in idle is assumed"),
     ("idle power", r"package power idle", "taken for a package that is awake; the guest's sleeps"),
-    ("idle", r"Bzy_MHz", "the few wake-ups of an idle guest come from boot's clock, which no "
-     "firmware lowers"),
+    ("idle", r"Bzy_MHz", "an idle guest has not the services whose wake-ups were "
+     "averaged"),
 ]
 
 
 def why_off(row: Row) -> str:
+    what = f"{row.quantity} ({row.conditions})"
     for kind, quantity, reason in OFF:
-        if re.fullmatch(kind, row.kind) and re.match(quantity, row.quantity):
+        if re.fullmatch(kind, row.kind) and re.match(quantity, what):
             return reason
     return ""
