@@ -25,14 +25,12 @@
 
 /**
  * struct holdoff - what is known of the present level
- * @last: time of the last change
  * @since: time since when a change has been wanted; 0 if none is
  * @set: utilisation that the level was chosen for
  * @lo: lowest utilisation that needs no change
  * @hi: highest such; below @lo if none is known
  */
 struct holdoff {
-	u64	last;
 	u64	since;
 	u32	set;
 	u32	lo;
@@ -42,8 +40,7 @@ struct holdoff {
 /* The level was chosen for @util. */
 static inline void holdoff_set(struct holdoff *h, u32 util)
 {
-	*h = (struct holdoff){ .last = h->last, .set = util, .hi = util,
-			       .lo = util - min(util, HOLDOFF_NOISE) };
+	*h = (struct holdoff){ .set = util, .hi = util, .lo = util - min(util, HOLDOFF_NOISE) };
 }
 
 /* @util needs no change. */
@@ -54,12 +51,6 @@ static inline void holdoff_same(struct holdoff *h, u32 util)
 	h->since = 0;
 }
 
-/* Is a @window of ns over that began with the last change? */
-static inline bool holdoff_over(const struct holdoff *h, u64 now, s64 window)
-{
-	return (s64)(now - h->last) >= window;
-}
-
 /* Is a fall to @util small? */
 static inline bool holdoff_small(const struct holdoff *h, u32 util)
 {
@@ -67,11 +58,11 @@ static inline bool holdoff_small(const struct holdoff *h, u32 util)
 }
 
 /* May the level be changed for @util, which has to be wanted for @settle ns? */
-static inline bool holdoff_due(struct holdoff *h, u64 now, s64 window, u32 util, s64 settle)
+static inline bool holdoff_due(struct holdoff *h, u64 now, bool window_over, u32 util, s64 settle)
 {
 	if (util >= h->set + HOLDOFF_URGENT)
 		return true;
-	if (!holdoff_over(h, now, window))
+	if (!window_over)
 		return false;
 	h->since = h->since ?: now;
 	return (s64)(now - h->since) >= settle;

@@ -7,7 +7,6 @@
 #include "cpufreq_holdoff.h"
 
 #define MS(x)	((x) * (u64)NSEC_PER_MSEC)
-#define WINDOW	MS(2)
 
 /* The range that needs no change after the level was set for @set and @learned needed none */
 static void test_range(struct kunit *test)
@@ -24,7 +23,7 @@ static void test_range(struct kunit *test)
 		{ 0, { 0, 3 }, 0, 3 },
 		{ 1280, { 1300, 1272 }, 1272, 1300 },
 	};
-	struct holdoff h = { .lo = 1, .last = 77, .since = 5 };
+	struct holdoff h = { .lo = 1, .since = 5 };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -37,7 +36,6 @@ static void test_range(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, h.lo, cases[i].lo, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, h.hi, cases[i].hi, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, h.since, 0, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, h.last, 77, "row %d", i);
 	}
 }
 
@@ -61,30 +59,29 @@ static void test_small(struct kunit *test)
 	}
 }
 
-/* A first request @after the last change, which was for 500 */
+/* A first request after the level was set for 500, in the window and beyond */
 static void test_window(struct kunit *test)
 {
 	static const struct {
-		s64 after;
+		bool over;
 		u32 util;
 		bool due;
 	} cases[] = {
-		{ 0, 501, false }, { 0, 627, false }, { 0, 628, true }, { 0, 1024, true },
-		{ 0, 0, false }, { WINDOW - 1, 627, false }, { WINDOW - 1, 372, false },
-		{ WINDOW, 501, true }, { WINDOW, 499, true }, { WINDOW, 0, true },
-		{ MS(1000), 501, true },
-		{ -1, 501, false }, { -1, 628, true },	/* another CPU's clock */
+		{ false, 501, false }, { false, 627, false }, { false, 628, true },
+		{ false, 1024, true }, { false, 372, false }, { false, 0, false },
+		{ true, 501, true }, { true, 499, true }, { true, 0, true },
+		{ true, 1024, true },
 	};
-	static const u64 last[] = { 0, MS(5), U64_MAX - 5 };
+	static const u64 now[] = { 1, MS(5), U64_MAX };
 	struct holdoff h;
 	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		for (j = 0; j < ARRAY_SIZE(last); j++) {
-			h = (struct holdoff){ .last = last[j], .set = 500 };
-			KUNIT_EXPECT_EQ_MSG(test, holdoff_due(&h, last[j] + cases[i].after, WINDOW,
+		for (j = 0; j < ARRAY_SIZE(now); j++) {
+			h = (struct holdoff){ .set = 500 };
+			KUNIT_EXPECT_EQ_MSG(test, holdoff_due(&h, now[j], cases[i].over,
 							      cases[i].util, 0),
-					    cases[i].due, "row %d, last %d", i, j);
+					    cases[i].due, "row %d, time %d", i, j);
 		}
 	}
 }
@@ -94,18 +91,19 @@ static void test_settle(struct kunit *test)
 {
 	static const struct {
 		u64 at;
+		bool over;
 		bool same;	/* a request that needs no change */
 		bool due;
 	} rows[] = {
-		{ MS(1), false, false },	/* in the window: does not begin to settle */
-		{ MS(3), false, false },	/* begins */
-		{ MS(22), false, false },
-		{ MS(23) - 1, false, false },
-		{ MS(23), false, true },
-		{ MS(24), true, false },	/* begins anew after this */
-		{ MS(25), false, false },
-		{ MS(45) - 1, false, false },
-		{ MS(45), false, true },
+		{ MS(1), false, false, false },	/* in the window: does not begin to settle */
+		{ MS(3), true, false, false },	/* begins */
+		{ MS(22), true, false, false },
+		{ MS(23) - 1, true, false, false },
+		{ MS(23), true, false, true },
+		{ MS(24), true, true, false },	/* begins anew after this */
+		{ MS(25), true, false, false },
+		{ MS(45) - 1, true, false, false },
+		{ MS(45), true, false, true },
 	};
 	struct holdoff h = { };
 	int i;
@@ -115,11 +113,11 @@ static void test_settle(struct kunit *test)
 		if (rows[i].same)
 			holdoff_same(&h, 500);
 		else
-			KUNIT_EXPECT_EQ_MSG(test, holdoff_due(&h, rows[i].at, WINDOW, 480,
+			KUNIT_EXPECT_EQ_MSG(test, holdoff_due(&h, rows[i].at, rows[i].over, 480,
 							      HOLDOFF_SETTLE),
 					    rows[i].due, "row %d", i);
 	}
-	KUNIT_EXPECT_TRUE_MSG(test, holdoff_due(&h, MS(1), WINDOW, 628, HOLDOFF_SETTLE), "urgent");
+	KUNIT_EXPECT_TRUE_MSG(test, holdoff_due(&h, MS(1), false, 628, HOLDOFF_SETTLE), "urgent");
 }
 
 static struct kunit_case holdoff_cases[] = {
