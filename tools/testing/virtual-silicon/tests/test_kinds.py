@@ -167,13 +167,13 @@ def test_siblings_share_the_core(guests: Guests) -> None:
 
 @SMT
 def test_turbo_counts_cores_and_energy_too(guests: Guests) -> None:
-    """Two threads of one core: one active core, and one core's power."""
+    """Two threads of one core: one active core, and its power by 15 % more."""
     result = guests.get("smt")
     one, siblings, cores = (window(result, mark) for mark in SMT_MARKS.values())
     watts = [w.cores_j / w.seconds for w in (one, siblings, cores)]
     clocks = [one.cpus[2].mhz, siblings.cpus[2].mhz, cores.cpus[2].mhz]
     assert clocks == pytest.approx([3800] * 3, rel=0.01)
-    assert watts[1] < 1.15 * watts[0]
+    assert 1.1 * watts[0] < watts[1] < 1.2 * watts[0]
     assert watts[2] > 1.7 * watts[0]
 
 

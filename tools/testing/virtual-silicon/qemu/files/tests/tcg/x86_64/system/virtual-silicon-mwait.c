@@ -196,6 +196,20 @@ static void test_counters(void)
     check(aperf > 0 && aperf < tsc, "APERF stands still");
 }
 
+/* Bits 7:4 of the hint are the C-state less 1, so that 15 is C0: no rest. */
+static void test_hint_c0(void)
+{
+    uint32_t us;
+
+    mwait_eax = 0xf0;
+    do_monitor();
+    timer_in(LONG * 1000);
+    us = waited(do_sti_mwait, 0);
+    mwait_eax = 0;
+    timer_off();
+    check(us < LONG / 2, "hint 0xf0: C0, no rest");
+}
+
 int main(void)
 {
     uint32_t regs[4];
@@ -213,6 +227,7 @@ int main(void)
     test_masked_interrupt();
     test_nmi();
     test_store();
+    test_hint_c0();
     test_counters();
     return checked();
 }
