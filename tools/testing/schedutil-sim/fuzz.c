@@ -18,7 +18,8 @@
  *		"contract=ours": by the first call of all after the CPU has idled; if it is
  *		smaller than 1/16, when it has been wanted for SETTLE; if smaller than 1/128,
  *		perhaps never; with several CPUs a tick later
- *  early	a fall of a CPU that has not idled since the last request
+ *  early	a fall of a CPU that has not idled since the last request, or a change in
+ *		the window. "contract=ours": but for a rise of 1/8
  *  limits	the first call after a change of limits, and after the governor was started,
  *		requests what the utilisation asks for within the limits
  *  deadline	more deadline bandwidth is requested at once
@@ -34,6 +35,7 @@
 #include "machine.h"
 
 #define SETTLE		(20 * MSEC)
+#define BEHIND		10000	/* ns that clocks differ by at most */
 #define ROUNDING	2.3	/* two roundings down, one of them before 5/4 */
 #define FAIR_SERVER	52428	/* 50 ms of 1 s, of 1 << BW_SHIFT */
 
@@ -76,11 +78,13 @@ static struct {
 /* The oracle */
 static struct {
 	unsigned long level;		/* last requested; 0: nothing since the start */
-	u64 changed, decided;		/* no earlier than this, no later */
+	u64 changed;			/* no later than this */
+	u64 decided;			/* by the clock of the CPU that did it */
 	u64 rising, falling;		/* since when it has been due but for settling */
 	u64 due;			/* since when the window is over; the same for */
 	u64 more, urgent, less, large;	/* what is wanted */
 	double floor_max[MAX_CPUS], floor_min[MAX_CPUS];	/* seen since the change */
+	double set;			/* the least that the level was chosen for */
 	bool limits;			/* nothing was requested since they changed */
 	bool applying;			/* the limits are being applied */
 	bool requested;
@@ -127,6 +131,9 @@ static double wanted(double used, double floor, double top)
 	return fmax2(fmin2(used * 5 / 4, top), floor);
 }
 
+static bool shared(void) { return m.online & (m.online - 1); }
+static u64 differ(void) { return shared() ? BEHIND : 0; }
+
 static double bandwidth(int cpu) { return shim_rq[cpu].dl.running_bw * 1024 >> BW_SHIFT; }
 
 static struct need need_of(int cpu)
@@ -154,7 +161,7 @@ static struct need need_of(int cpu)
 			n.floor = fmax2(n.floor, cap);
 		top = fmin2(cap, rq->uclamp[UCLAMP_MAX].value);
 	}
-	extra = m.now - st.called[cpu] > shim_tick_ns ? 0 : st.boost[cpu] * cap / 1024;
+	extra = m.now - st.called[cpu] > shim_tick_ns + differ() ? 0 : st.boost[cpu] * cap / 1024;
 	n.lo = wanted(used, n.floor, top);
 	n.hi = wanted(fmax2(used, fmax2(extra, st.saturated[cpu])), n.floor, top);
 	n.capped = sched_uclamp_used && rq->uclamp[UCLAMP_MAX].value < 1024 &&
@@ -163,7 +170,6 @@ static struct need need_of(int cpu)
 	return n;
 }
 
-static bool shared(void) { return m.online & (m.online - 1); }
 static bool on_perf_path(void) { return m.perf && !m.slow && shim_invariant && !shared(); }
 
 /* What all of the capacity is in levels */
@@ -241,11 +247,17 @@ static void note(u64 *since, bool is_so)
 	*since = is_so ? *since ?: m.now : 0;
 }
 
-static bool passed(u64 since, u64 ns) { return since && m.now - since >= ns; }
+static bool passed(u64 since, u64 ns) { return since && m.now - since >= ns + differ(); }
 
 /* Of several CPUs, only the one that calls may be looked at for a tick. */
 static u64 two_ticks(void) { return shared() ? 2 * shim_tick_ns : 0; }
 static bool looked(u64 since) { return shared() && passed(since, two_ticks()); }
+
+/* Is the window that began at @time over by the clock of @cpu? */
+static bool after(int cpu, u64 time)
+{
+	return (s64)(clock_of(cpu) - time) >= (s64)run.window;
+}
 
 /* After each call of the hook: @leaving says that no task stays on the CPU. */
 static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
@@ -257,7 +269,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	bool tick = st.ticked[cpu] == m.now, must_rise = false;
 	bool must_fall = false, more_dl = dl > o.floor_max[cpu], limits = o.limits;
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = dl > o.floor_min[cpu];
-	u64 since = m.now - o.changed;
+	bool over = after(cpu, o.decided);
 
 	o.lo = min(o.lo, lo);
 	o.hi = max(o.hi, hi);
@@ -265,13 +277,16 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		printf("%u.%u cpu %d flags %u %.3f ms: needs %lu to %lu%s, %lu -> %lu\n", st.stream,
 		       st.step, cpu, flags, m.now / 1e6, lo, hi, leaving ? ", leaves" : free ? ", free" : "", was,
 		       o.requested ? o.got : was);
+	if (o.requested || queued)
+		require(EARLY, over || limits || maybe_dl ||
+			(run.ours && shim_invariant && n.hi >= o.set + 128), "a change in the window");
 	if (o.requested)
 		judge_request(n, cpu, flags, free || limits || maybe_dl);
 	now = o.requested ? o.got : was;
 	/* What it runs next will ask. */
 	bool idle = run.ours && idle_cpu(cpu) && !cpu_rq(cpu)->cfs.avg.util_est;
 
-	note(&o.due, since >= run.window);
+	note(&o.due, after(cpu, o.changed));
 	if (!run.ours) {
 		must_rise = lo > was && o.due;
 		must_fall = hi < was && o.due && (free || shared() || st.idled > st.due);
@@ -282,7 +297,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		note(&o.more, rise > 0);
 		note(&o.urgent, shim_invariant && rise >= unit * 128 + slack);
 		note(&o.rising, rise > 0 && o.due);
-		must_rise = (asked ? o.urgent : looked(o.urgent)) || (asked && !tick && o.rising) ||
+		must_rise = (asked ? o.urgent : looked(o.urgent)) || (asked && !tick && passed(o.rising, 0)) ||
 			    ((asked || looked(o.more)) && passed(o.rising, SETTLE + two_ticks()));
 
 		note(&o.less, fall > unit * 8 + slack);
@@ -299,7 +314,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		}
 	}
 	st.called_last = st.seq;
-	if ((m.now - o.decided >= run.window || limits || maybe_dl) && !free)
+	if ((over || limits || maybe_dl) && !free)
 		st.due = st.seq;
 
 	if (!thread_pending()) {
@@ -325,8 +340,11 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	}
 	if (o.requested)
 		settled();
+	if (o.requested || queued || limits || maybe_dl || thread_pending())
+		o.set = fmin2(o.requested || queued ? n.lo : o.set, n.lo) - ROUNDING;
 	if (o.requested || queued) {
-		o.changed = o.decided = m.now;
+		o.changed = m.now;
+		o.decided = clock_of(cpu);
 		for (int i = 0; i < m.cpus; i++)
 			o.floor_max[i] = o.floor_min[i] = need_of(i).floor;
 		if (!free)	/* else nobody looks at whether the CPU idles */
@@ -438,7 +456,7 @@ static void wake(int cpu, unsigned int flags)
 {
 	struct rq *rq = &shim_rq[cpu];
 
-	rq->clock_idle = m.now;
+	rq->clock_idle = clock_of(cpu);
 	st.saturated[cpu] = 0;
 	rq->cfs.avg.util_est = shim_scx_switched_all ? 0 : 1 + rnd(shim_capacity);
 	new_signals(cpu);
@@ -465,7 +483,7 @@ static void sleep(int cpu)
 	}
 	rq->curr->__state = TASK_RUNNING;
 	rq->curr = rq->idle;
-	rq->clock_idle = rq->idle_stamp = m.now;
+	rq->clock_idle = rq->idle_stamp = clock_of(cpu);
 	rq->idle_calls++;
 	if (m.online >> cpu & 1)
 		st.idled = ++st.seq;
@@ -523,7 +541,7 @@ static void tick(int cpu)
 		return;
 	shim_freq_scale[cpu] = fmin2(given + rnd(20), 1024);
 	if (run.ours && shim_invariant &&
-	    m.now - shim_rq[cpu].clock_idle + 1000 >= fmax2(4 * MSEC, 2 * shim_tick_ns))
+	    clock_of(cpu) - shim_rq[cpu].clock_idle + 1000 >= fmax2(4 * MSEC, 2 * shim_tick_ns))
 		st.saturated[cpu] = fmax2(st.saturated[cpu],
 					  fmin2(shim_freq_scale[cpu] * shim_capacity / 512, shim_capacity));
 	if (SCHED_CPUFREQ_TICK) {
@@ -582,6 +600,7 @@ static void started(void)
 	o.level = m.slow ? m.policy.cur : 0;	/* a thread leaves a frequency that is right */
 	o.limits = true;
 	o.changed = o.decided = o.rising = o.falling = o.due = o.more = o.urgent = o.less = o.large = 0;
+	o.set = 0;
 	o.lo = ULONG_MAX;
 	o.hi = 0;
 	st.changed = st.due = 0;	/* a governor that starts takes the CPU to have idled */
@@ -672,6 +691,8 @@ static void stream(unsigned int number, unsigned int steps)
 	sched_uclamp_used = st.features & UCLAMP;
 	shim_scx_enabled = st.features & SCX;
 	shim_scx_switched_all = shim_scx_enabled && rnd(2);
+	for (int cpu = 1; cpu < run.cpus; cpu++)
+		m.behind[cpu] = rnd(BEHIND);
 	machine_init(run.cpus);
 	m.policy.dvfs_possible_from_any_cpu = !rnd(3);
 	set_window();

@@ -21,6 +21,7 @@ bool sched_uclamp_used, shim_scx_enabled, shim_scx_switched_all, shim_invariant 
 
 static struct {
 	u64 now;
+	u64 behind[MAX_CPUS];		/* clocks of run queues differ */
 	int cpus;
 	bool slow, perf;		/* kind of driver */
 	bool any_frequency;		/* it has no table */
@@ -112,11 +113,13 @@ static void deferred(u64 delay)
 	}
 }
 
+static u64 clock_of(int cpu) { return m.now - m.behind[cpu]; }
+
 /* The scheduler, running on @from, tells of the utilisation of @cpu. */
 static void call_hook(int from, int cpu, unsigned int flags)
 {
 	shim_cpu = from;
-	shim_rq[cpu].clock = m.now;
+	shim_rq[cpu].clock = clock_of(cpu);
 #ifdef SCHED_CPUFREQ_TICK
 	if (flags & SCHED_CPUFREQ_TICK)
 		return cpufreq_tick(&shim_rq[cpu]);
@@ -169,7 +172,7 @@ static void machine_init(int cpus)
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		shim_rq[cpu] = (struct rq){
 			.cpu = cpu, .curr = &m.idle[cpu], .idle = &m.idle[cpu],
-			.clock_idle = m.now, .idle_calls = 1,
+			.clock_idle = clock_of(cpu), .idle_calls = 1,
 			.uclamp = { { 0 }, { SCHED_CAPACITY_SCALE } },
 		};
 		shim_freq_scale[cpu] = SCHED_CAPACITY_SCALE;
