@@ -87,6 +87,7 @@ static struct {
 	double set;			/* the least that the level was chosen for */
 	bool limits;			/* nothing was requested since they changed */
 	bool applying;			/* the limits are being applied */
+	bool refused;			/* a call with more deadline bandwidth was refused */
 	bool requested;
 	unsigned long got, got_min;
 	unsigned long lo, hi;		/* that calls since the thread ran asked for */
@@ -268,7 +269,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	double unit = o.whole / shim_capacity;
 	bool tick = st.ticked[cpu] == m.now, must_rise = false;
 	bool must_fall = false, more_dl = dl > o.floor_max[cpu], limits = o.limits;
-	bool free = shim_scx_switched_all || n.capped, maybe_dl = dl > o.floor_min[cpu];
+	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided);
 
 	o.lo = min(o.lo, lo);
@@ -333,7 +334,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		o.lo = ULONG_MAX;
 		o.hi = 0;
 	}
-	o.limits = false;
+	o.limits = o.refused = false;
 	for (int i = 0; i < m.cpus; i++) {
 		o.floor_max[i] = fmax2(o.floor_max[i], need_of(i).floor);
 		o.floor_min[i] = fmin2(o.floor_min[i], need_of(i).floor);
@@ -397,6 +398,7 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 		struct need n = policy_need();
 
 		require(REMOTE, !o.requested && !queued, "by a CPU that may not");
+		o.refused |= bandwidth(cpu) > o.floor_min[cpu];
 		return;
 	}
 	judge(cpu, flags, leaving, queued);
@@ -601,6 +603,7 @@ static void started(void)
 	o.limits = true;
 	o.changed = o.decided = o.rising = o.falling = o.due = o.more = o.urgent = o.less = o.large = 0;
 	o.set = 0;
+	o.refused = false;
 	o.lo = ULONG_MAX;
 	o.hi = 0;
 	st.changed = st.due = 0;	/* a governor that starts takes the CPU to have idled */
