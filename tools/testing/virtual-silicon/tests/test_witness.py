@@ -218,10 +218,10 @@ def test_dram_energy_is_the_models(witness: Witness, load: str) -> None:
 
 @pytest.mark.parametrize("load", LOADS)
 def test_turbostat_energy_is_the_models(witness: Witness, load: str) -> None:
-    """As power, because turbostat's window is a few ms longer than the marks'."""
+    """turbostat's window is a few ms longer than the marks', in which it executes."""
     table, window = witness.table(load), witness.window(load)
-    assert table.summary["Pkg_J"] / table.seconds == \
-        pytest.approx(window.package_j / window.seconds, rel=0.02)
+    more = (table.seconds - window.seconds) * machine.load(witness.name).power.tdp_w
+    assert 0.99 * window.package_j < table.summary["Pkg_J"] < 1.01 * window.package_j + more
 
 
 def test_full_load_costs_what_the_power_model_says(witness: Witness) -> None:
