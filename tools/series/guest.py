@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import packages
 import paths
 import proc
 from ui import Fail
@@ -32,6 +33,7 @@ def environment() -> dict[str, str]:
 def check() -> None:
     """Refuse unknown machines, CPU counts and modes before anything is built.
     Options are looked at before --help ends the call."""
+    packages.ensure("check")
     for call_ in (command("check", *user_options("MACHINE", "CPUS")),
                   command("run", *user_options("TIME"), "--help")):
         done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
+import guest
 import packages
 import paths
 import proc
@@ -65,8 +67,20 @@ def test_make_variables_do_not_reach_other_programs(monkeypatch):
 
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"build", "qemu", "guest", "test", "lint", "idle-loads"}
+    assert set(groups) == {"check", "build", "qemu", "guest", "test", "lint", "idle-loads"}
     assert all(groups.values())
+
+
+def test_fresh_machine_gets_as_far_as_installing(tmp_path):
+    """Nothing but Python and [check] is there when make looks at its variables."""
+    for module in ("pydantic", "typing_extensions.py"):
+        (tmp_path / module).symlink_to(Path("/usr/lib/python3/dist-packages") / module)
+    assert packages.load()["check"] == ["python3-pydantic"]
+    for what in (["tools/series", "help"], ["-m", "virtual_silicon", "check"],
+                 ["-m", "virtual_silicon", "run", "--help"]):
+        done = subprocess.run([guest.PYTHON, "-S", *what], cwd=paths.TOP, capture_output=True,
+                              text=True, env={"PYTHONPATH": f"{tmp_path}:{paths.SILICON}"})
+        assert not done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("group, recipe", [("guest", "guest/recipe.txt"),
