@@ -15,7 +15,7 @@ endif
 .PHONY: $(DOORS) python
 
 # For tools/series; each may also come from the environment.
-export MACHINE CPUS CMD FAULTS KSRC BASE JOBS TIME MUTANTS
+export MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS
 
 PYTHON := /usr/bin/python3
 

@@ -96,15 +96,16 @@ def emulator() -> int:
     return 0
 
 
-def _guest(subcommand: str, which: str = "patched") -> int:
+def _guest(subcommand: str, default: str = "patched") -> int:
     """Build what is missing, then hand over to the virtual machine."""
+    which = guest.kernel(default)
     guest.check()
     packages.ensure("build", "qemu", "guest")
     with _alone():
         if which == "patched":
             _linux()
             kernel.patched(trees.LINUX)
-        else:
+        elif which == "base":
             kernel.of_base(base.choose())
         qemu.build()
     return guest.call(subcommand, which)
@@ -237,6 +238,8 @@ def show_help() -> int:
     say("""
   MACHINE=  a machine or the path of its file; MACHINE=? lists them by family
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
+  KERNEL=   patched, base, or a bzImage or Debian package of yours
+  APPEND=   more for the kernel's command line
   TIME=     free or deterministic              JOBS=  parallel compilers
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants

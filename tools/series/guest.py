@@ -13,7 +13,7 @@ from ui import Fail
 
 PYTHON = "/usr/bin/python3"
 _OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd",
-            "FAULTS": "--faults"}
+            "FAULTS": "--faults", "APPEND": "--append"}
 
 
 def command(subcommand: str, *options: str) -> list[str]:
@@ -45,9 +45,19 @@ def check() -> None:
                        "\n".join(said[first + 1:]), done.returncode)
 
 
+def kernel(default: str = "patched") -> str:
+    """patched, base, or the file that KERNEL= names."""
+    wanted = os.environ.get("KERNEL") or default
+    if wanted not in ("patched", "base") and not Path(wanted).is_file():
+        raise Fail(f"KERNEL={wanted}: neither patched nor base nor the file of a bzImage"
+                   " or of a Debian package")
+    return wanted
+
+
 def call(subcommand: str, which: str, *more: str) -> int:
     """Boot; the guest's exit code is ours. The user's variables unless there are @more."""
-    options = ["--kernel", str(paths.kernel_image(which)), "--qemu", str(paths.QEMU_BINARY)]
+    image = paths.kernel_image(which) if which in ("patched", "base") else Path(which).resolve()
+    options = ["--kernel", str(image), "--qemu", str(paths.QEMU_BINARY)]
     wanted = more or user_options(*_OPTIONS)
     return subprocess.run(command(subcommand, *options, *wanted), env=environment(),
                           cwd=paths.TOP).returncode

@@ -17,7 +17,8 @@ LOG_TAIL = 20
 # make hands its own flags and our variables (CMD=, CPUS=) to every child; the
 # kernel's make would take them for its own.
 _MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
-               "MACHINE", "CPUS", "CMD", "KSRC", "BASE", "TIME", "JOBS", "MUTANTS")
+               "MACHINE", "CPUS", "CMD", "KERNEL", "APPEND", "FAULTS", "KSRC", "BASE",
+               "TIME", "JOBS", "MUTANTS")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -60,9 +60,12 @@ def test_jobs_must_be_a_number(monkeypatch, value):
 
 
 def test_make_variables_do_not_reach_other_programs(monkeypatch):
-    monkeypatch.setenv("MAKEFLAGS", " -- CMD=x")
-    monkeypatch.setenv("CMD", "x")
-    assert not {"MAKEFLAGS", "CMD"} & set(proc.environment())
+    exported = re.search(r"^export (.*)$", (paths.TOP / "Makefile").read_text(), re.M)
+    assert exported and "CMD" in exported[1].split()
+    ours = {"MAKEFLAGS", *exported[1].split()}
+    for name in ours:
+        monkeypatch.setenv(name, "x")
+    assert not ours & set(proc.environment())
 
 
 def test_packages_file_is_sound():
@@ -170,6 +173,7 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("run CPUS=0", "CPUS|CPU"),
     ("run CPUS=many", "many"),
     ("run TIME=warp", "warp"),
+    ("run KERNEL=bse", "KERNEL=bse: neither patched nor base nor the file"),
     ("kernel JOBS=x", "JOBS=x: a number"),
 ])
 def test_bad_requests_are_refused_at_once(goal, said):
