@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""build/replay/governor-replay: governors of the base and ours in user space."""
+"""build/replay/governor-replay: governors of the base and ours in user space.
+
+TREE="NAME=path..." names kernel trees whose governors join as NAME-teo and so on.
+"""
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 
 import git
@@ -26,5 +30,14 @@ def build(chosen: Base) -> None:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         archive.extractall(base_tree)
     with Step("replay: compiling"):
-        proc.logged(["make", "-C", SOURCE, f"OUT={target}", f"KSRC={base_tree}"],
+        proc.logged(["make", "-C", SOURCE, f"OUT={target}", f"KSRC={base_tree}", trees()],
                     paths.LOG / "replay.log", what="replay")
+
+
+def trees() -> str:
+    """Relative paths are from where make was called, not from where it goes."""
+    words = []
+    for word in os.environ.get("TREE", "").split():
+        name, equals, path = word.rpartition("=")
+        words.append(f"{name}{equals}{(paths.TOP / path).resolve()}")
+    return "TREE=" + " ".join(words)

@@ -4,7 +4,7 @@
 
 Reads what `governor-replay --json` printed, and for each state table compares
 one governor with the better of the others: the share of adequate choices
-against 100 %, energy against the oracle's, exit latency per decision. Each
+against 100 %, energy against the least, exit latency per wake-up. Each
 trace weighs the same. The traces, in the order of their names, fall into two
 halves in turns, so that what was tuned on one can be checked on the other.
 Below come the traces on which the governor is worse by more than a margin.
@@ -20,17 +20,16 @@ from typing import NamedTuple
 
 class Figures(NamedTuple):
     adequate: float     # percent
-    energy: float       # oracle's = 1
-    latency: float      # us per decision
+    energy: float       # least = 1
+    latency: float      # us per wake-up
 
 
 Trace = dict[str, Figures]      # by governor
 
 
-def figures(result: dict, oracle: dict) -> Figures:
-    n = result["decisions"]
-    return Figures(100 * result["adequate"] / n, result["energy"] / oracle["energy"],
-                   result["exit_latency_ns"] / n / 1000)
+def figures(result: dict, least: dict) -> Figures:
+    return Figures(100 * result["adequate"] / result["decisions"], result["energy"] / least["energy"],
+                   result["wake_latency_ns"] / result["periods"] / 1000)
 
 
 def read(lines: list[str]) -> dict[str, dict[str, Trace]]:
@@ -38,9 +37,9 @@ def read(lines: list[str]) -> dict[str, dict[str, Trace]]:
     tables: dict[str, dict[str, Trace]] = {}
     for line in lines:
         run = json.loads(line)
-        oracle = run["governors"]["oracle"]
+        least = run["governors"]["least-energy"]
         tables.setdefault(run["states"], {})[run["trace"]] = {
-            name: figures(result, oracle) for name, result in run["governors"].items()}
+            name: figures(result, least) for name, result in run["governors"].items()}
     return tables
 
 

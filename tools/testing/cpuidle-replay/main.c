@@ -2,6 +2,7 @@
 /*
  * governor-replay - replay recorded idle periods through cpuidle governors
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,43 +21,85 @@ static const char usage[] =
 	"                       (default: spr-c02, skx, hsx, c1-c6)\n"
 	"  --list-states        list the names of state tables and exit\n"
 	"  --latency-ns N       latency limit (default: none)\n"
-	"  --exit-latency full|half\n"
-	"                       how much of its worst-case exit latency a wake-up\n"
-	"                       takes (default: full)\n"
+	"  --hz N               tick rate (default: the trace's)\n"
+	"  --exit-latency full|half|PERCENT\n"
+	"                       how much of what the driver states it takes to leave\n"
+	"                       a state, in time and energy (default: full)\n"
+	"  --transition residency|latency\n"
+	"                       a state's transition energy is what makes it break\n"
+	"                       even at its target residency (default), or its exit\n"
+	"                       latency at full power\n"
+	"  --overhead-ns N      from the governor's question to the state (default: 1000)\n"
+	"  --tick-stop-ns N     to stop the tick (default: 1000)\n"
+	"  --tick-restart-ns N  to start it again (default: 1000)\n"
+	"  --tick-ns N          the interrupt of a tick (default: 1000)\n"
+	"  --slow-core F        the last four take F times as long (default: 1)\n"
 	"  --json               one JSON object per trace and table\n"
 	"  --summary            only the mean over the traces\n"
 	"  --speed              also decisions per second and timer queries\n"
 	"  --help               this text\n"
 	"\n"
-	"Governors: teo, base-teo, base-menu, base-ladder, base-haltpoll, and the\n"
-	"bounds oracle (knows the idle time) and timer (the next timer alone).\n"
+	"Governors: teo, base-teo, base-menu, base-ladder, base-haltpoll, the same\n"
+	"four of each tree that the program was built with as NAME-teo and so on, and\n"
+	"the bounds least-energy (knows all), oracle (knows the idle time, chooses by\n"
+	"target residency) and timer (the next timer alone).\n"
 	"Exit status: 0, 1 wrong usage, 2 a trace cannot be read.\n";
+
+#define MAX_PLAYERS	64
+#define MAX_TABLES	64
 
 static struct player {
 	const char *name;
 	int (*init)(void);
+	enum bound bound;
 	struct cpuidle_governor *gov;
-} players[] = {
-	{ "teo", init_teo, NULL },
-	{ "base-teo", init_base_teo, NULL },
-	{ "base-menu", init_base_menu, NULL },
-	{ "base-ladder", init_base_ladder, NULL },
-	{ "base-haltpoll", init_base_haltpoll, NULL },
-	{ "oracle", NULL, NULL },
-	{ "timer", NULL, NULL },
+} players[MAX_PLAYERS] = {
+	{ .name = "teo", .init = init_teo },
+	{ .name = "base-teo", .init = init_base_teo },
+	{ .name = "base-menu", .init = init_base_menu },
+	{ .name = "base-ladder", .init = init_base_ladder },
+	{ .name = "base-haltpoll", .init = init_base_haltpoll },
 };
+static size_t nr_players = 5;
 
-#define NR_PLAYERS	ARRAY_SIZE(players)
-#define MAX_TABLES	64
+static void add_player(const struct player *player)
+{
+	if (nr_players == MAX_PLAYERS) {
+		fprintf(stderr, "governor-replay: built with too many trees, must be up to 14\n");
+		exit(EXIT_USAGE);
+	}
+	players[nr_players++] = *player;
+}
+
+/* After the base's: those of other trees, then the bounds. */
+static void complete_players(void)
+{
+	static const struct player bounds[] = {
+		{ .name = "least-energy", .bound = BOUND_LEAST_ENERGY },
+		{ .name = "oracle", .bound = BOUND_ORACLE },
+		{ .name = "timer", .bound = BOUND_TIMER },
+	};
+	const struct tree_governor *t;
+	size_t i;
+
+	for (t = tree_governors; t->name; t++)
+		add_player(&(struct player) { .name = t->name, .init = t->init });
+	for (i = 0; i < ARRAY_SIZE(bounds); i++)
+		add_player(&bounds[i]);
+}
 
 struct options {
-	const struct player *chosen[NR_PLAYERS];
-	const char *names[NR_PLAYERS];
+	const struct player *chosen[MAX_PLAYERS];
+	const char *names[MAX_PLAYERS];
 	size_t nr_chosen;
 	struct state_table tables[MAX_TABLES];
 	size_t nr_tables;
+	s64 tick_ns;		/* 0: the trace's */
 	s64 latency_ns;
-	unsigned int latency_share;
+	s64 latency_percent;
+	enum transition_model transition;
+	struct costs costs;
+	double slow;
 	bool json, summary, speed;
 };
 
@@ -70,10 +113,15 @@ static int choose(struct options *opt, const char *name)
 {
 	size_t i, k;
 
-	for (i = 0; i < NR_PLAYERS && strcmp(players[i].name, name); i++)
+	for (i = 0; i < nr_players && strcmp(players[i].name, name); i++)
 		;
-	if (i == NR_PLAYERS)
-		return wrong("unknown governor", "teo, base-teo, base-menu, base-ladder, base-haltpoll, oracle or timer");
+	if (i == nr_players) {
+		fprintf(stderr, "governor-replay: unknown governor %s, must be", name);
+		for (i = 0; i < nr_players; i++)
+			fprintf(stderr, "%s %s", i ? "," : "", players[i].name);
+		fputc('\n', stderr);
+		return EXIT_USAGE;
+	}
 
 	for (k = 0; k < opt->nr_chosen; k++)
 		if (opt->chosen[k] == &players[i])
@@ -90,36 +138,82 @@ static int add_table(struct options *opt, const char *name)
 	return states_find(&opt->tables[opt->nr_tables++], name) ? 0 : EXIT_USAGE;
 }
 
-static int set_latency(struct options *opt, const char *text)
+static int set_number(s64 *number, const char *text, s64 least, s64 most,
+		      const char *what, const char *allowed)
 {
 	char *end;
 
-	opt->latency_ns = strtoll(text, &end, 10);
-	if (end == text || *end || opt->latency_ns < 0)
-		return wrong("wrong --latency-ns", "a number of ns from 0");
+	errno = 0;
+	*number = strtoll(text, &end, 10);
+	if (errno || end == text || *end || *number < least || *number > most)
+		return wrong(what, allowed);
 	return 0;
+}
+
+static int set_time(s64 *number, const char *text, const char *what)
+{
+	return set_number(number, text, 0, NSEC_PER_SEC, what, "ns from 0 to 1000000000");
+}
+
+static int set_hz(struct options *opt, const char *text)
+{
+	s64 hz;
+	int err = set_number(&hz, text, 1, 1000000, "wrong --hz", "from 1 to 1000000");
+
+	if (!err)
+		opt->tick_ns = NSEC_PER_SEC / hz;
+	return err;
 }
 
 static int set_share(struct options *opt, const char *text)
 {
-	if (!strcmp(text, "full"))
-		opt->latency_share = LATENCY_FULL;
-	else if (!strcmp(text, "half"))
-		opt->latency_share = LATENCY_HALF;
+	opt->latency_percent = !strcmp(text, "full") ? 100 : 50;
+	if (!strcmp(text, "full") || !strcmp(text, "half"))
+		return 0;
+	return set_number(&opt->latency_percent, text, 1, 100, "wrong --exit-latency",
+			  "full, half or percent from 1 to 100");
+}
+
+static int set_transition(struct options *opt, const char *text)
+{
+	if (!strcmp(text, "residency"))
+		opt->transition = TRANSITION_RESIDENCY;
+	else if (!strcmp(text, "latency"))
+		opt->transition = TRANSITION_LATENCY;
 	else
-		return wrong("wrong --exit-latency", "full or half");
+		return wrong("wrong --transition", "residency or latency");
+	return 0;
+}
+
+static int set_slow(struct options *opt, const char *text)
+{
+	char *end;
+
+	opt->slow = strtod(text, &end);
+	if (end == text || *end || !(opt->slow >= 1 && opt->slow <= 100))
+		return wrong("wrong --slow-core", "a factor from 1 to 100");
 	return 0;
 }
 
 static int parse_options(struct options *opt, int argc, char **argv)
 {
-	enum { GOVERNOR = 1, STATES, LIST, LATENCY, SHARE, JSON, SUMMARY, SPEED, HELP };
+	enum {
+		GOVERNOR = 1, STATES, LIST, LATENCY, HZ, SHARE, TRANSITION, OVERHEAD,
+		TICK_STOP, TICK_RESTART, TICK, SLOW, JSON, SUMMARY, SPEED, HELP
+	};
 	static const struct option longs[] = {
 		{ "governor", required_argument, NULL, GOVERNOR },
 		{ "states", required_argument, NULL, STATES },
 		{ "list-states", no_argument, NULL, LIST },
 		{ "latency-ns", required_argument, NULL, LATENCY },
+		{ "hz", required_argument, NULL, HZ },
 		{ "exit-latency", required_argument, NULL, SHARE },
+		{ "transition", required_argument, NULL, TRANSITION },
+		{ "overhead-ns", required_argument, NULL, OVERHEAD },
+		{ "tick-stop-ns", required_argument, NULL, TICK_STOP },
+		{ "tick-restart-ns", required_argument, NULL, TICK_RESTART },
+		{ "tick-ns", required_argument, NULL, TICK },
+		{ "slow-core", required_argument, NULL, SLOW },
 		{ "json", no_argument, NULL, JSON },
 		{ "summary", no_argument, NULL, SUMMARY },
 		{ "speed", no_argument, NULL, SPEED },
@@ -137,10 +231,32 @@ static int parse_options(struct options *opt, int argc, char **argv)
 			err = add_table(opt, optarg);
 			break;
 		case LATENCY:
-			err = set_latency(opt, optarg);
+			err = set_number(&opt->latency_ns, optarg, 0, S64_MAX,
+					 "wrong --latency-ns", "ns from 0");
+			break;
+		case HZ:
+			err = set_hz(opt, optarg);
 			break;
 		case SHARE:
 			err = set_share(opt, optarg);
+			break;
+		case TRANSITION:
+			err = set_transition(opt, optarg);
+			break;
+		case OVERHEAD:
+			err = set_time(&opt->costs.overhead, optarg, "wrong --overhead-ns");
+			break;
+		case TICK_STOP:
+			err = set_time(&opt->costs.tick_stop, optarg, "wrong --tick-stop-ns");
+			break;
+		case TICK_RESTART:
+			err = set_time(&opt->costs.tick_restart, optarg, "wrong --tick-restart-ns");
+			break;
+		case TICK:
+			err = set_time(&opt->costs.tick, optarg, "wrong --tick-ns");
+			break;
+		case SLOW:
+			err = set_slow(opt, optarg);
 			break;
 		case JSON:
 			opt->json = true;
@@ -170,17 +286,19 @@ static int set_defaults(struct options *opt)
 	size_t i;
 	int err = 0;
 
-	for (i = 0; !opt->nr_chosen && i < NR_PLAYERS; i++) {
-		opt->chosen[i] = &players[i];
-		opt->names[i] = players[i].name;
-	}
 	if (!opt->nr_chosen)
-		opt->nr_chosen = NR_PLAYERS;
+		for (i = 0; i < nr_players; i++)
+			choose(opt, players[i].name);
+	if (!opt->nr_tables)
+		for (i = 0; !err && i < ARRAY_SIZE(tables); i++)
+			err = add_table(opt, tables[i]);
+	for (i = 0; i < opt->nr_tables; i++)
+		states_price(&opt->tables[i], opt->transition);
 
-	if (opt->nr_tables)
-		return 0;
-	for (i = 0; !err && i < ARRAY_SIZE(tables); i++)
-		err = add_table(opt, tables[i]);
+	opt->costs.overhead *= opt->slow;
+	opt->costs.tick_stop *= opt->slow;
+	opt->costs.tick_restart *= opt->slow;
+	opt->costs.tick *= opt->slow;
 	return err;
 }
 
@@ -188,7 +306,7 @@ static void start_governors(void)
 {
 	size_t i;
 
-	for (i = 0; i < NR_PLAYERS; i++) {
+	for (i = 0; i < nr_players; i++) {
 		if (!players[i].init)
 			continue;
 		players[i].init();
@@ -202,21 +320,23 @@ static void replay_one(const struct options *opt, const struct trace *trace,
 	struct run run = {
 		.trace = trace,
 		.table = table,
+		.tick_ns = opt->tick_ns ?: trace->tick_ns,
 		.latency_ns = opt->latency_ns,
-		.latency_share = opt->latency_share,
+		.latency_percent = opt->latency_percent,
+		.costs = opt->costs,
 	};
-	struct result oracle;
+	struct result least;
 	size_t g;
 
-	run.oracle = true;
-	engine_run(&run, &oracle);
+	run.bound = BOUND_LEAST_ENERGY;
+	engine_run(&run, &least);
 
 	for (g = 0; g < opt->nr_chosen; g++) {
 		run.name = opt->chosen[g]->name;
 		run.gov = opt->chosen[g]->gov;
-		run.oracle = !strcmp(run.name, "oracle");
+		run.bound = opt->chosen[g]->bound;
 		engine_run(&run, &rows[g].res);
-		rows[g].oracle = oracle;
+		rows[g].least = least;
 	}
 }
 
@@ -258,11 +378,18 @@ int main(int argc, char **argv)
 	static struct options opt = {
 		/* PM QoS without a request: S32_MAX us. */
 		.latency_ns = (s64)INT_MAX * NSEC_PER_USEC,
-		.latency_share = LATENCY_FULL,
+		.latency_percent = 100,
+		/* README.md tells where these come from. */
+		.costs = {
+			.overhead = 1000, .tick_stop = 1000,
+			.tick_restart = 1000, .tick = 1000,
+		},
+		.slow = 1,
 	};
 	struct trace *traces;
 	int err, i, nr;
 
+	complete_players();
 	err = parse_options(&opt, argc, argv);
 	if (!err)
 		err = set_defaults(&opt);

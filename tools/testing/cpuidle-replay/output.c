@@ -21,10 +21,10 @@ struct row *row_of(const struct report *rep, size_t trace, size_t table)
 	return &rep->rows[(trace * rep->nr_tables + table) * rep->nr_governors];
 }
 
-/* Energy relative to the oracle's, which each report has computed. */
-static double relative_energy(const struct result *res, const struct result *oracle)
+/* Energy relative to the least, which each report has computed. */
+static double relative_energy(const struct result *res, const struct result *least)
 {
-	return oracle->energy > 0 ? res->energy / oracle->energy : 1;
+	return least->energy > 0 ? res->energy / least->energy : 1;
 }
 
 static void print_heading(void)
@@ -49,8 +49,8 @@ static void derive(double *v, const struct row *row)
 	v[0] = percent(res->too_deep, res->decisions);
 	v[1] = percent(res->adequate, res->decisions);
 	v[2] = percent(res->too_shallow, res->decisions);
-	v[3] = relative_energy(res, &row->oracle);
-	v[4] = per_decision(res->exit_latency_ns / 1000.0, res->decisions);
+	v[3] = relative_energy(res, &row->least);
+	v[4] = per_decision(res->wake_latency_ns / 1000.0, res->periods);
 }
 
 /* Each trace weighs the same, however many periods it has. */
@@ -157,10 +157,12 @@ static void print_result(const struct result *res)
 	printf("{\"decisions\":%llu,\"too_deep\":%llu,\"adequate\":%llu,"
 	       "\"too_shallow\":%llu,\"energy\":%.17g,\"exit_latency_ns\":%llu,"
 	       "\"ticks\":%llu,\"idle_ns\":%llu,\"tick_stops\":%llu,"
-	       "\"timer_queries\":%llu}",
+	       "\"timer_queries\":%llu,\"least\":%llu,\"periods\":%llu,"
+	       "\"wake_latency_ns\":%llu}",
 	       res->decisions, res->too_deep, res->adequate, res->too_shallow,
 	       res->energy, res->exit_latency_ns, res->ticks, res->idle_ns,
-	       res->tick_stops, res->timer_queries);
+	       res->tick_stops, res->timer_queries, res->least, res->periods,
+	       res->wake_latency_ns);
 }
 
 void print_json(const struct report *rep)

@@ -4,9 +4,9 @@
 
 #include "replay.h"
 
-/* One governor over one trace, beside the oracle over the same. */
+/* One governor over one trace, beside the least energy of the same. */
 struct row {
-	struct result res, oracle;
+	struct result res, least;
 };
 
 /* rows is traces x tables x governors, see row_of(). */

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-BOUNDS = ("oracle", "timer")
 PANELS: list[tuple[str, Callable[[dict[str, Any], dict[str, Any]], float]]] = [
     ("adequate %", lambda r, _: 100 * r["adequate"] / max(r["decisions"], 1)),
-    ("energy, oracle = 1", lambda r, oracle: r["energy"] / oracle["energy"] if oracle["energy"] else 1),
-    ("exit latency, us per decision", lambda r, _: r["exit_latency_ns"] / 1000 / max(r["decisions"], 1)),
+    ("energy, least = 1", lambda r, least: r["energy"] / least["energy"] if least["energy"] else 1),
+    ("exit latency, us per wake-up", lambda r, _: r["wake_latency_ns"] / 1000 / max(r["periods"], 1)),
 ]
 
 
@@ -27,7 +26,7 @@ def draw(rows: list[dict[str, Any]], names: list[str], target: str) -> None:
     for axis, (label, value) in zip(axes, PANELS):
         for k, name in enumerate(names):
             places = [i + (k - len(names) / 2 + 0.5) * width for i in range(len(rows))]
-            axis.bar(places, [value(r["governors"][name], r["governors"]["oracle"]) for r in rows],
+            axis.bar(places, [value(r["governors"][name], r["governors"]["least-energy"]) for r in rows],
                      width, label=name)
         axis.set_ylabel(label)
         axis.grid(axis="y", alpha=0.3)
@@ -52,7 +51,7 @@ def main() -> int:
     if len(tables) != 1:
         print(f"plot.py: the input has {len(tables)} state tables, must be one (--states)", file=sys.stderr)
         return 1
-    missing = [n for n in [*names, "oracle"] if n not in rows[0]["governors"]]
+    missing = [n for n in [*names, "least-energy"] if n not in rows[0]["governors"]]
     if missing:
         print(f"plot.py: the input lacks {', '.join(missing)}, must have"
               f" some of: {', '.join(rows[0]['governors'])}", file=sys.stderr)

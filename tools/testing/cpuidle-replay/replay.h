@@ -5,7 +5,8 @@
  * trace.c     reads and checks a trace
  * states.c    state tables: built in, from intel_idle.c, from files
  * emulate.c   the services that a governor calls: clock, tick, timers
- * engine.c    runs one governor (or bound) over one trace
+ * engine.c    runs one governor over one trace and judges what it chose
+ * bound.c     runs what knows the future
  * output.c    table and JSON
  */
 #ifndef REPLAY_H
@@ -50,14 +51,21 @@ void trace_free(struct trace *trace);
 /**
  * struct state_table - the idle states that a trace is replayed with
  * @power: power while resting in a state, in units of what polling takes
- * @overhead: energy of entering and leaving it once, in the same unit times ns
+ * @transition: energy of entering and leaving it once if that takes as long
+ *	as the driver states, in the same unit times ns
  */
 struct state_table {
 	char name[64];
 	struct cpuidle_driver drv;
 	bool disabled[CPUIDLE_STATE_MAX];
 	double power[CPUIDLE_STATE_MAX];
-	double overhead[CPUIDLE_STATE_MAX];
+	double transition[CPUIDLE_STATE_MAX];
+};
+
+/* What the energy of a transition follows from. */
+enum transition_model {
+	TRANSITION_RESIDENCY,	/* break-even at the target residency */
+	TRANSITION_LATENCY,	/* the exit latency at full power */
 };
 
 /* A row of a table as intel_idle.c has it, times in us (made by gen_tables.py). */
@@ -74,31 +82,59 @@ struct intel_table {
 extern const struct intel_table intel_tables[];
 
 bool states_find(struct state_table *table, const char *name);
+void states_price(struct state_table *table, enum transition_model model);
 void states_list(void);
 
-/* How much of a state's worst-case exit latency a wake-up takes, in 1/1024. */
-#define LATENCY_FULL	1024
-#define LATENCY_HALF	512
+/* Those who know something of the future, instead of a governor. */
+enum bound {
+	BOUND_NONE,
+	BOUND_LEAST_ENERGY,	/* all of it, takes the least energy */
+	BOUND_ORACLE,		/* the idle time, chooses by target residency */
+	BOUND_TIMER,		/* the next timer event */
+};
+
+/**
+ * struct costs - what the kernel's own work takes, at full power, in ns
+ * @overhead: from when the governor is asked to when the state is entered
+ * @tick_stop: to stop the tick, also before the state is entered
+ * @tick_restart: to start it again when a task runs
+ * @tick: the interrupt of a tick that was retained
+ */
+struct costs {
+	s64 overhead, tick_stop, tick_restart, tick;
+};
 
 /**
  * struct run - one governor, or bound, over one trace
  * @name: as in the output
  * @gov: NULL for a bound
+ * @bound: which, if it is one
  * @latency_ns: what cpuidle_governor_latency_req() answers
- * @latency_share: LATENCY_FULL or LATENCY_HALF
+ * @latency_percent: how much of what the driver states a transition takes, in
+ *	time and in energy
  */
 struct run {
 	const char *name;
 	struct cpuidle_governor *gov;
-	bool oracle;
+	enum bound bound;
 	const struct trace *trace;
 	const struct state_table *table;
+	s64 tick_ns;
 	s64 latency_ns;
-	unsigned int latency_share;
+	unsigned int latency_percent;
+	struct costs costs;
 };
 
+/**
+ * struct result - what came of it
+ * @least: decisions whose state takes the least energy for the rest it was
+ * @wake_latency_ns: exit latencies of those that ended a period of the trace,
+ *	that is, without the governor's own ticks and ends of polling
+ * The others are explained in README.md.
+ */
 struct result {
-	u64 decisions, too_deep, adequate, too_shallow;
+	u64 decisions, too_deep, adequate, too_shallow, least;
+	u64 periods, wake_latency_ns;
 	u64 exit_latency_ns, idle_ns;
 	u64 ticks, tick_stops, timer_queries;
 	u64 usage[CPUIDLE_STATE_MAX];
@@ -107,6 +143,20 @@ struct result {
 };
 
 void engine_run(const struct run *run, struct result *res);
+
+/* Between engine.c and bound.c. */
+bool engine_usable(const struct run *run, int state);
+double engine_rest_energy(const struct run *run, int state, s64 rest);
+int engine_least_state(const struct run *run, s64 rest);
+void engine_start_period(const struct run *run, const struct idle_period *p, bool first);
+void engine_update_tick(const struct idle_period *p);
+bool engine_stop_tick(const struct run *run, struct result *res);
+void engine_account(const struct run *run, struct result *res, int state, s64 rest);
+void engine_account_tick(const struct run *run, struct result *res);
+void engine_account_wakeup(const struct run *run, struct result *res,
+			   const struct idle_period *p, int state);
+s64 engine_entered(const struct run *run, s64 asked, bool stopped_now);
+void bound_run(const struct run *run, struct result *res);
 
 /* Between engine.c and emulate.c: the CPU as the governor sees it. */
 struct emulation {
@@ -123,6 +173,14 @@ struct emulation {
 
 extern struct emulation emu;
 extern struct cpuidle_governor *emulate_registered;
+
+/* Governors of other kernel trees (made by trees.py), ends with a NULL name. */
+struct tree_governor {
+	const char *name;
+	int (*init)(void);
+};
+
+extern const struct tree_governor tree_governors[];
 
 int init_teo(void);
 int init_base_teo(void);

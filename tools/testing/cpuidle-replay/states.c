@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * State tables: the ones that the results are stated for, every table of
- * intel_idle.c under its name there, and files.
+ * intel_idle.c under its name there, what ACPI gives on AMD's, and files.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -11,8 +11,9 @@
 #include "replay.h"
 
 /*
- * Illustrative powers relative to polling. They are not those of any CPU; what
- * matters is that they fall about as much from state to state as they do there.
+ * Powers relative to polling, assumed but for C0.x and AMD's. They are not those
+ * of any CPU; what matters is that they fall about as much from state to state
+ * as they do there. README.md has the sources.
  */
 static const struct {
 	const char *prefix;
@@ -23,6 +24,10 @@ static const struct {
 	{ "C6", 0.05 }, { "C7", 0.04 }, { "C8", 0.03 }, { "C9", 0.02 },
 	{ "HLT", 0.45 },
 };
+
+/* AMD EPYC 7502: a polling core takes 0.33 W more than one in C2, C1 0.09 W. */
+static const double amd_c1_power = 0.09 / 0.33;
+static const double amd_c2_power = 0.02;
 
 /* Tables that are not in intel_idle.c as they are; times in ns, POLL is implied. */
 struct builtin_state {
@@ -47,6 +52,23 @@ static const struct builtin_table {
 	{ "hlt", "POLL and HLT, as cpuidle-haltpoll has it in guests", {
 		{ "HLT", 1000, 1000 } } },
 	{ "poll", "polling only", { { NULL, 0, 0 } } },
+	{ "amd-rome", "EPYC 7502, ACPI", {
+		{ "C1", 1000, 2000 }, { "C2", 400000, 800000 } } },
+	{ "amd-milan", "EPYC 7543, ACPI", {
+		{ "C1", 1000, 2000 }, { "C2", 30000, 60000 } } },
+	{ "amd-genoa", "EPYC 9354, ACPI", {
+		{ "C1", 1000, 2000 }, { "C2", 800000, 1600000 } } },
+	{ "amd-turin", "EPYC 9555, ACPI", {
+		{ "C1", 1000, 2000 }, { "C2", 100000, 200000 } } },
+	{ "acpi-cml", "Core i5-10600K, what intel_idle makes of its _CST", {
+		{ "C1_ACPI", 1000, 1000 }, { "C2_ACPI", 120000, 360000 },
+		{ "C3_ACPI", 1034000, 3102000 } } },
+	{ "acpi-icl", "Core i7-1065G7 and i7-1185G7, likewise", {
+		{ "C1_ACPI", 1000, 1000 }, { "C2_ACPI", 253000, 759000 },
+		{ "C3_ACPI", 1048000, 3144000 } } },
+	{ "acpi-arl", "Arrow, Lunar and Panther Lake, likewise", {
+		{ "C1_ACPI", 1000, 1000 }, { "C2_ACPI", 127000, 381000 },
+		{ "C3_ACPI", 1048000, 3144000 } } },
 };
 
 static double default_power(const char *name)
@@ -96,9 +118,14 @@ static void load_builtin(struct state_table *table, const struct builtin_table *
 	const struct builtin_state *s;
 
 	add_poll(table);
-	for (s = t->states; s->name; s++)
+	for (s = t->states; s->name; s++) {
+		double power = default_power(s->name);
+
+		if (!strncmp(t->name, "amd-", 4))
+			power = s == t->states ? amd_c1_power : amd_c2_power;
 		add_state(table, s->name, s->exit_latency_ns,
-			  s->target_residency_ns, default_power(s->name));
+			  s->target_residency_ns, power);
+	}
 }
 
 static void load_intel(struct state_table *table, const struct intel_table *t)
@@ -160,6 +187,8 @@ static bool parse_state(struct state_table *table, const char *path,
 		else
 			return complain(path, line, "unknown word, must be power=P, polling or disabled");
 	}
+	if (table->power[i] > (i ? table->power[i - 1] : 1))
+		return complain(path, line, "power must not rise, and is 1 at most");
 	return true;
 }
 
@@ -187,16 +216,33 @@ static bool load_file(struct state_table *table, const char *path)
 	return good;
 }
 
-/*
- * While it enters and leaves a state, a CPU does no work but takes as much
- * power as if it did: the worst-case exit latency is charged at full power.
+/**
+ * states_price - tell what it takes to enter and leave each state
+ * @table: the table
+ * @model: from what that follows
+ *
+ * The target residency T is where the driver sees the state break even with the
+ * next shallower one (the first, if it does not poll, with polling). Of power and
+ * transition energy one follows from the other then:
+ *
+ *	P[i] T + E[i] = P[i - 1] T + E[i - 1]
+ *
+ * The other model charges the exit latency at full power. It does not agree with
+ * the target residencies, and tells how much the results depend on them.
  */
-static void set_overheads(struct state_table *table)
+void states_price(struct state_table *table, enum transition_model model)
 {
+	double power = 1, energy = 0;
 	int i;
 
-	for (i = 0; i < table->drv.state_count; i++)
-		table->overhead[i] = table->drv.states[i].exit_latency_ns;
+	for (i = 0; i < table->drv.state_count; i++) {
+		const struct cpuidle_state *s = &table->drv.states[i];
+
+		energy += (power - table->power[i]) * s->target_residency_ns;
+		power = table->power[i];
+		table->transition[i] = model == TRANSITION_RESIDENCY ?
+				       energy : s->exit_latency_ns;
+	}
 }
 
 /**
@@ -215,22 +261,16 @@ bool states_find(struct state_table *table, const char *name)
 	for (i = 0; i < ARRAY_SIZE(builtin_tables); i++) {
 		if (!strcmp(builtin_tables[i].name, name)) {
 			load_builtin(table, &builtin_tables[i]);
-			set_overheads(table);
 			return true;
 		}
 	}
 	for (intel = intel_tables; intel->name; intel++) {
 		if (intel_name_matches(intel->name, name)) {
 			load_intel(table, intel);
-			set_overheads(table);
 			return true;
 		}
 	}
-	if (!load_file(table, name))
-		return false;
-
-	set_overheads(table);
-	return true;
+	return load_file(table, name);
 }
 
 void states_list(void)

@@ -15,6 +15,7 @@ PROGRAM = Path(os.environ.get("GOVERNOR_REPLAY", TOP / "build/replay/governor-re
 HEADER = "# idle periods v1; workload=test; hz=250; tick_ns=4000000"
 COLUMNS = "cpu,entry_ns,dur_ns,wake_ns,sleep_ns,delta_ns,next,src,irq,flags,state"
 TICK, SECOND = 4_000_000, 1_000_000_000
+FREE = ["--overhead-ns", 0, "--tick-stop-ns", 0, "--tick-restart-ns", 0, "--tick-ns", 0]
 GOVERNORS = ["teo", "base-teo", "base-menu", "base-ladder", "base-haltpoll"]
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built (make replay)")
@@ -56,22 +57,102 @@ def test_oracle_and_timer_bounds(tmp_path: Path, states: Path) -> None:
     """Three idle times, one per state; the timer is right about the last alone."""
     rows = [period(0, 5_000, 2_000_000), period(100_000, 50_000, 2_000_000),
             period(300_000, 2_000_000, 2_000_000, "T")]
-    got = replay("--states", states, write(tmp_path / "t.csv", rows))
+    got = replay("--states", states, *FREE, write(tmp_path / "t.csv", rows))
     oracle, timer = got["oracle"], got["timer"]
     assert (oracle["too_deep"], oracle["adequate"], oracle["too_shallow"]) == (0, 3, 0)
     assert (timer["too_deep"], timer["adequate"], timer["too_shallow"]) == (2, 1, 0)
     assert oracle["exit_latency_ns"] == 0 + 1000 + 100_000
     assert timer["exit_latency_ns"] == 3 * 100_000
-    # Power times idle time, and the exit latency at full power.
-    assert oracle["energy"] == pytest.approx(5_000 + 0.5 * 50_000 + 1000 + 0.1 * 2_000_000 + 100_000)
+    # Power times idle time, and what makes the states break even at 10 us and 1 ms.
+    assert oracle["energy"] == pytest.approx(5_000 + 0.5 * 50_000 + 5_000 + 0.1 * 2_000_000 + 405_000)
+    assert got["least-energy"]["energy"] == oracle["energy"]
     assert oracle["idle_ns"] == timer["idle_ns"] == 2_055_000
     assert timer["ticks"] == 0
 
 
-def test_half_exit_latency(tmp_path: Path, states: Path) -> None:
+@pytest.mark.parametrize("share, of", [("full", 1), ("half", 0.5), ("10", 0.1)])
+@pytest.mark.parametrize("model, transition", [("residency", 405_000), ("latency", 100_000)])
+def test_exit_latency(tmp_path: Path, states: Path, share: str, of: float, model: str, transition: int) -> None:
+    """In the sum, in the energy, and in the least energy's choice."""
     trace = write(tmp_path / "t.csv", [period(0, 2_000_000)])
-    got = replay("--states", states, "--exit-latency", "half", trace)
-    assert got["oracle"]["exit_latency_ns"] == 50_000
+    got = replay("--states", states, "--exit-latency", share, "--transition", model, *FREE, trace)
+    for bound in ("oracle", "least-energy"):
+        assert got[bound]["exit_latency_ns"] == got[bound]["wake_latency_ns"] == 100_000 * of
+        assert got[bound]["energy"] == pytest.approx(0.1 * 2_000_000 + transition * of)
+
+
+def test_half_the_transition_is_worth_it_in_half_the_time(tmp_path: Path, states: Path) -> None:
+    """Break-even at 1 ms with full, at 0.5 ms with half; target residencies stay."""
+    trace = write(tmp_path / "t.csv", [period(0, 600_000)])
+    full = replay("--states", states, *FREE, trace)
+    half = replay("--states", states, "--exit-latency", "half", *FREE, trace)
+    assert full["least-energy"]["exit_latency_ns"] == 1000
+    assert half["least-energy"]["exit_latency_ns"] == 50_000
+    assert full["oracle"]["exit_latency_ns"] == 1000
+    assert half["oracle"]["exit_latency_ns"] == 500
+    assert half["oracle"]["energy"] > half["least-energy"]["energy"]
+    assert (half["oracle"]["adequate"], half["least-energy"]["too_deep"]) == (1, 1)
+    assert (half["oracle"]["least"], half["least-energy"]["least"]) == (0, 1)
+
+
+@pytest.mark.parametrize("slow", [1, 2.5])
+def test_costs(tmp_path: Path, states: Path, slow: float) -> None:
+    """Each is paid when it is due, at full power, and shortens the rest if it is before it."""
+    trace = write(tmp_path / "t.csv", [period(0, 3 * TICK + 1_500_000)])
+    costs = ["--overhead-ns", 2000, "--tick-stop-ns", 400, "--tick-restart-ns", 60, "--tick-ns", 8]
+    got = replay("--states", states, *costs, "--slow-core", slow, trace)["oracle"]
+    assert (got["tick_stops"], got["ticks"]) == (1, 0)
+    assert got["energy"] == pytest.approx(2460 * slow + 405_000 + 0.1 * (3 * TICK + 1_500_000 - 2400 * slow))
+    # Where a stop is dear, the bound lives with the tick: four rests.
+    costs[3] = 10_000_000
+    got = replay("--states", states, *costs, trace)["least-energy"]
+    assert (got["tick_stops"], got["ticks"], got["decisions"]) == (0, 3, 4)
+    assert got["energy"] == pytest.approx(4 * (2000 + 405_000) + 3 * 8 + 0.1 * (3 * TICK + 1_500_000 - 4 * 2000))
+
+
+def test_the_overhead_is_no_rest(tmp_path: Path, states: Path) -> None:
+    """12 us until the wake-up, 3 of them before the state: too short for 10 us."""
+    trace = write(tmp_path / "t.csv", [period(0, 12_000)])
+    costs = ["--overhead-ns", 3000, "--tick-stop-ns", 0]
+    got = replay("--states", states, *costs, trace)
+    assert got["oracle"]["exit_latency_ns"] == got["least-energy"]["exit_latency_ns"] == 0
+    got = replay("--states", states, "--overhead-ns", 2000, "--tick-stop-ns", 0, trace)
+    assert got["oracle"]["exit_latency_ns"] == 1000
+
+
+@pytest.mark.parametrize("hz", [100, 250, 1000])
+def test_hz(tmp_path: Path, states: Path, hz: int) -> None:
+    """A stop that nobody would pay for: as many ticks as there are in the idle time."""
+    trace = write(tmp_path / "t.csv", [period(1000, 100 * TICK)])
+    got = replay("--states", states, "--hz", hz, "--tick-stop-ns", SECOND, *FREE[:2], trace)
+    assert got["least-energy"]["ticks"] == 100 * TICK * hz // SECOND
+    assert got["least-energy"]["tick_stops"] == 0
+
+
+@pytest.mark.parametrize("table", ["skx", "spr-c02", "hsx", "skl", "adl", "c1-c6", "amd-milan"])
+def test_states_break_even_at_their_target_residency(tmp_path: Path, table: str) -> None:
+    """With powers and energies as they are charged: the rule, not its formula."""
+    words = run("--states", table, *FREE, "--governor", "timer",
+                write(tmp_path / "x.csv", [period(0, 1)])).stdout.split("\n")[1].split(" (exit")[0].split()[1:]
+    states = [(words[i], float(words[i + 1].split("/")[1])) for i in range(0, len(words), 2) if "/" in words[i + 1]]
+    assert len(states) > 1
+    for number in range(1, len(states)):
+        at = round(1000 * states[number][1])
+        if number + 1 < len(states) and states[number + 1][1] == states[number][1]:
+            continue
+        rows = [period(0, at)]
+        with_ = replay("--states", table, *FREE, write(tmp_path / "t.csv", rows))["oracle"]
+        before = replay("--states", table, *FREE, write(tmp_path / "t.csv", [period(0, at - 1)]))["oracle"]
+        assert with_["exit_latency_ns"] >= before["exit_latency_ns"]
+        assert with_["energy"] == pytest.approx(before["energy"], abs=1.5), states[number]
+
+
+def test_wake_latency_is_without_the_own_ticks(tmp_path: Path) -> None:
+    rows = [period(1000 + n * 10 * TICK, 9 * TICK) for n in range(4)]
+    got = replay("--states", "c1", write(tmp_path / "t.csv", rows))["base-teo"]
+    assert got["ticks"] > 0 and got["periods"] == 4
+    assert got["wake_latency_ns"] == 4000
+    assert got["exit_latency_ns"] > 4000
 
 
 def test_timer_wakeup_counts_from_when_it_was_due(tmp_path: Path, states: Path) -> None:
