@@ -14,6 +14,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 typedef uint32_t u32;
 typedef int32_t s32;
+typedef uint16_t u16;
 typedef uint8_t u8;
 
 #define U32_MAX			UINT32_MAX
@@ -21,19 +22,33 @@ typedef uint8_t u8;
 #define NSEC_PER_USEC		1000L
 #define NSEC_PER_MSEC		1000000L
 #define NSEC_PER_SEC		1000000000L
-#define SCHED_CAPACITY_SCALE	1024L
+#define SCHED_CAPACITY_SHIFT	10
+#define SCHED_CAPACITY_SCALE	(1L << SCHED_CAPACITY_SHIFT)
+#define BIT_ULL(n)		(1ULL << (n))
+#define unlikely(x)		(x)
+#undef __always_inline
+#define __always_inline		inline __attribute__((always_inline))
 #define ARRAY_SIZE(a)		((int)(sizeof(a) / sizeof(*(a))))
 #define GFP_KERNEL		0
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define div_u64(a, b)		((u64)(a) / (u32)(b))
+#define div64_u64(a, b)		((u64)(a) / (u64)(b))
+#define fls64(x)		((x) ? 64 - __builtin_clzll(x) : 0)
+#define strscpy(to, from, size)	snprintf(to, size, "%s", from)
 #define MODULE_DESCRIPTION(text)
 #define MODULE_LICENSE(text)
 
-struct kunit { bool failed; };
+#define KUNIT_PARAM_DESC_SIZE	128
+
+struct kunit {
+	bool failed;
+	const void *param_value;
+};
 struct kunit_case {
 	void (*run)(struct kunit *test);
 	const char *name;
+	const void *(*next)(const void *before, char *desc);
 };
 struct kunit_suite {
 	const char *name;
@@ -41,6 +56,21 @@ struct kunit_suite {
 };
 
 #define KUNIT_CASE(f)			{ f, #f }
+#define KUNIT_CASE_PARAM(f, params)	{ f, #f, params }
+#define KUNIT_PARAMS(name, array, describe)				\
+static const void *name##_gen_params(const void *before, char *desc)	\
+{									\
+	__typeof__(&(array)[0]) next = before ? (__typeof__(next))before + 1 : array; \
+									\
+	if (next - array == ARRAY_SIZE(array))				\
+		return NULL;						\
+	describe;							\
+	return next;							\
+}
+#define KUNIT_ARRAY_PARAM(name, array, get_desc)			\
+	KUNIT_PARAMS(name, array, get_desc(next, desc))
+#define KUNIT_ARRAY_PARAM_DESC(name, array, member)			\
+	KUNIT_PARAMS(name, array, strscpy(desc, next->member, KUNIT_PARAM_DESC_SIZE))
 #define kunit_kzalloc(test, size, gfp)	calloc(1, size)
 
 #define KUNIT_FAIL(test, ...)						\
@@ -74,18 +104,31 @@ do {									\
 #define KUNIT_EXPECT_TRUE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, true, __VA_ARGS__)
 #define KUNIT_EXPECT_FALSE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, false, __VA_ARGS__)
 
+static inline bool kunit_run(struct kunit_case *c)
+{
+	char desc[KUNIT_PARAM_DESC_SIZE] = "";
+	const void *param = NULL;
+	bool failed = false;
+
+	while (!c->next || (param = c->next(param, desc))) {
+		struct kunit test = { .param_value = param };
+
+		c->run(&test);
+		printf("%sok %s %s\n", test.failed ? "not " : "", c->name, desc);
+		failed |= test.failed;
+		if (!c->next)
+			break;
+	}
+	return failed;
+}
+
 #define kunit_test_suite(suite)						\
 int main(void)								\
 {									\
 	bool failed = false;						\
 									\
-	for (struct kunit_case *c = suite.test_cases; c->run; c++) {	\
-		struct kunit test = { false };				\
-									\
-		c->run(&test);						\
-		printf("%sok %s\n", test.failed ? "not " : "", c->name);	\
-		failed |= test.failed;					\
-	}								\
+	for (struct kunit_case *c = suite.test_cases; c->run; c++)	\
+		failed |= kunit_run(c);					\
 	return failed;							\
 }									\
 struct kunit
