@@ -132,7 +132,7 @@ def base_run() -> int:
 
 def test() -> int:
     guest.check()
-    packages.ensure("build", "qemu", "guest", "test", "lint")
+    packages.ensure("build", "qemu", "guest", "test", "lint", "cpuwhy")
     with _alone():
         _linux()
         kernel.patched(trees.LINUX)
@@ -143,6 +143,7 @@ def test() -> int:
     return testrun.run([
         ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
+        ("cpuwhy", lambda: testrun.pytest("cpuwhy", paths.CPUWHY / "tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
         ("base releases", lambda: testrun.base_releases(series())),

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from . import VERSION, idle, man, record, replay, show, states
+from .errors import Fail
+from .events import Source
+
+DESCRIPTION = """\
+Says why CPUs slept, woke and clocked as they did. It reads what perf or trace-cmd
+recorded, or records by itself, on any kernel from 5.15 on as far as its tracepoints go.
+"""
+EPILOG = """\
+Why is my machine ...
+  slow:   cpuwhy doctor; cpuwhy freq --record 10
+  hot:    cpuwhy doctor; cpuwhy idle --record 10
+  awake:  cpuwhy idle --record 10 --wakers 20
+
+Exit status: 0 all went well (doctor: found nothing), 1 doctor found something,
+2 wrong input or options.
+"""
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86400:
+        raise argparse.ArgumentTypeError(f"{text}: must be above 0 and at most 86400 seconds")
+    return value
+
+
+def _plot(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in (".png", ".svg", ".html"):
+        raise argparse.ArgumentTypeError(f"{text}: must end in .png, .svg or .html")
+    return path
+
+
+def _recording(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("recording (as root)")
+    group.add_argument("--buffer-mb", type=int, default=64, metavar="MB",
+                       help="buffer per CPU (default: 64)")
+    group.add_argument("--stacks", action="store_true",
+                       help="record who called when a timer was armed; costs some us each time")
+    group.add_argument("--with", dest="tool", choices=("trace-cmd", "perf"), default="",
+                       help="what records (default: trace-cmd, which wakes no CPU while it"
+                       " records, else perf)")
+
+
+def _live(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE",
+                        help="perf.data, trace.dat, or text of `perf script --ns` or"
+                        " `trace-cmd report -t`, also through xz or gzip; - is standard input")
+    parser.add_argument("--record", type=_seconds, metavar="SECONDS",
+                        help="record now instead of reading files")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE",
+                        help="keep what --record recorded")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--plot", type=_plot, metavar="FILE.png|svg|html",
+                        help="write a picture")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="cpuwhy", description=DESCRIPTION, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--version", action="version", version=f"cpuwhy {VERSION}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    sub = commands.add_parser(
+        "idle", help="which idle states were wrong, by how much, and who woke the CPUs",
+        description="How often each idle state was too deep, adequate or too shallow, by how"
+        " much, and who woke the CPUs, ordered by what the wake-ups cost. Several files stand"
+        " side by side.")
+    _live(sub)
+    sub.add_argument("--states", type=Path, metavar="FILE",
+                     help="table of idle states, if there is none beside the trace: FILE.json of"
+                     " `cpuwhy record`, or lines of name, exit latency and target residency in"
+                     " ns; \"live\" takes this machine's")
+    sub.add_argument("--by-table", action="store_true",
+                     help="judge by the table even if the trace has the kernel's own verdicts")
+    sub.add_argument("--cpu", type=int, metavar="N", help="only this CPU's states")
+    sub.add_argument("--per-cpu", action="store_true", help="a row for each CPU and state")
+    sub.add_argument("--wakers", type=int, default=10, metavar="N",
+                     help="how many causes of wake-ups to list (default: 10; 0: all)")
+    _recording(sub)
+    sub.set_defaults(run=_idle)
+
+    sub = commands.add_parser(
+        "record", help="record for `idle`, `freq` and `replay`",
+        description="Record, as `idle --record` does, into a file; FILE.json beside it gets the"
+        " idle states and their counters.")
+    sub.add_argument("output", type=Path, metavar="FILE")
+    sub.add_argument("seconds", type=_seconds, metavar="SECONDS")
+    sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND",
+                     help="run this while recording, and end with it")
+    sub.add_argument("--for", dest="kind", choices=("idle", "freq"), default="idle",
+                     help="which events (default: idle)")
+    _recording(sub)
+    sub.set_defaults(run=_record)
+
+    sub = commands.add_parser(
+        "replay", help="make idle traces for cpuidle-replay of a recording",
+        description="Write when each CPU was idle, when its next timer was due and what woke it"
+        " to NAME.cpuN.csv.xz, for tools/testing/cpuidle-replay. The timer wheel shows only when"
+        " the tick is stopped, so record under a governor that always lets it be stopped: ladder"
+        " or haltpoll. Under others, periods in which the tick went on are marked k and end at"
+        " the tick at the latest, in the replay too.")
+    sub.add_argument("file", type=Path, metavar="FILE", help="what `cpuwhy record` recorded")
+    sub.add_argument("name", metavar="NAME")
+    sub.add_argument("--hz", type=int, default=0, help="CONFIG_HZ, if it is not recorded")
+    sub.set_defaults(run=_replay)
+
+    sub = commands.add_parser("man", help="print the manual page",
+                              description="Print the manual page, for man -l or to install.")
+    sub.set_defaults(run=_man)
+    return top
+
+
+def subcommands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return next(dict(action.choices) for action in top._actions
+                if isinstance(action, argparse._SubParsersAction))
+
+
+def options(top: argparse.ArgumentParser) -> list[str]:
+    """All long options of all commands."""
+    return [option for sub in subcommands(top).values() for action in sub._actions
+            for option in action.option_strings if option.startswith("--")]
+
+
+def _machine(path: Path, table: Path | None) -> states.Machine | None:
+    if table is not None:
+        return (states.Machine(states=states.read_sysfs()) if str(table) == "live"
+                else states.load(table))
+    beside = record.sidecar(path)
+    return states.load(beside) if beside.is_file() else None
+
+
+def _files(args: argparse.Namespace, kind: str, directory: Path) -> list[Path]:
+    """The files to read, recorded now if that was asked for."""
+    if args.record is None:
+        if not args.files:
+            raise Fail("nothing to read: give FILE or --record SECONDS")
+        return list(args.files)
+    if args.files:
+        raise Fail("either FILE or --record SECONDS, not both")
+    path = args.output or directory / "trace"
+    record.record(path, kind, args.record, [], args.buffer_mb, args.stacks, args.tool)
+    return [path]
+
+
+def _idle(args: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="cpuwhy-") as directory:
+        results = []
+        for path in _files(args, "idle", Path(directory)):
+            machine = _machine(path, args.states)
+            with show.progress(str(path)) as tick:
+                results.append(idle.analyse(Source(path), machine, _label(path, machine, args),
+                                            tick, args.by_table))
+    if args.plot:
+        from . import plot
+        plot.idle(results, args.plot)
+    show.idle(results, args)
+    return 0
+
+
+def _label(path: Path, machine: states.Machine | None, args: argparse.Namespace) -> str:
+    if args.record is not None:
+        return "now"
+    return path.name
+
+
+def _record(args: argparse.Namespace) -> int:
+    argv = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
+    machine = record.record(args.output, args.kind, args.seconds, argv, args.buffer_mb,
+                            args.stacks, args.tool)
+    size = args.output.stat().st_size
+    print(f"{args.output}: {machine.seconds:.1f} s, {size / 1e6:.1f} MB, by {machine.with_tool};"
+          f" idle states in {record.sidecar(args.output)}")
+    return 0
+
+
+def _replay(args: argparse.Namespace) -> int:
+    source = Source(args.file)
+    machine = _machine(args.file, None)
+    if machine and machine.governor not in replay.STOPPING:
+        print(f"cpuwhy: note: {machine.governor or 'no governor'} retains the tick at times, and"
+              " then the timer wheel's part of sleep_ns is unknown; ladder never does",
+              file=sys.stderr)
+    with show.progress(str(args.file)) as tick:
+        writer = replay.convert(source, machine, args.name, args.hz, tick)
+    for cpu, rows in sorted(writer.rows.items()):
+        print(f"{writer.path(cpu)}: {rows} idle periods, no events lost")
+    return 0
+
+
+def _man(args: argparse.Namespace) -> int:
+    top = parser()
+    print(man.page(top, subcommands(top)), end="")
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except Fail as fail:
+        print(f"cpuwhy: {fail}", file=sys.stderr)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"cpuwhy: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("cpuwhy: interrupted", file=sys.stderr)
+    return 2

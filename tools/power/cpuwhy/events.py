@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Trace events as a stream, in time order.
+
+perf.data is read by `perf script`, trace.dat by `trace-cmd report`; text that one of
+them has printed is read as it is. Nothing is kept, so that memory does not grow with
+the length of a trace.
+"""
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from .errors import Fail
+
+#: (time in ns, CPU, what stands before the CPU, the event's own text)
+Handler = Callable[[int, int, str, str], None]
+
+PACKAGES = {"perf": "linux-perf", "trace-cmd": "trace-cmd"}
+PERF_MAGIC = b"PERFILE2"
+TRACE_CMD_MAGIC = b"\x17\x08\x44tracing"
+
+# "comm 123 [001] 12.345678901: group:event: text" of perf and
+# "instance: comm-123 [001] 12.345678901: event: text" of trace-cmd and tracefs,
+# which may have flags after the CPU.
+LINE = re.compile(r"^(?P<head>.*?)\[(?P<cpu>\d+)\]\s+(?:[^\s\d]\S*\s+|\d[^\s.]*\s+)?"
+                  r"(?P<time>\d+\.\d+):\s+(?:[\w-]+:)?(?P<event>\w+): ?(?P<text>.*)$")
+PERF_TASK = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<tid>-?\d+)\s*$")
+TRACE_TASK = re.compile(r"^(?:\S+:\s+)?\s*(?P<comm>.*?)-(?P<tid>\d+)\s*(?:\([^)]*\)\s*)?$")
+LOST_TRACE_CMD = re.compile(r"^CPU:\s*(\d+) \[(?:(\d+) )?(?:LOST )?EVENTS? (?:DROPPED|LOST)\]")
+LOST_PERF = re.compile(r"\[(\d+)\].*PERF_RECORD_LOST\w* lost (\d+)")
+LOST_TRACEFS = re.compile(r"^CPU:\s*(\d+) \[LOST (?:(\d+) )?EVENTS\]")
+FRAME = re.compile(r"^(?:=>\s*|\s+(?:[0-9a-f]+\s+)?)([A-Za-z_][\w.]*)(?:\+0x[0-9a-f]+)?")
+ARCH = re.compile(r"^# arch\s*:\s*(\S+)")
+SAMPLE_TIME = re.compile(r"^# time of (first|last) sample : (\d+)\.(\d+)")
+
+
+@dataclass
+class Facts:
+    """What a trace says of itself."""
+    name: str
+    arch: str = ""
+    events: int = 0
+    lost: dict[int, int] = field(default_factory=dict)      # per CPU, 1 if not told how many
+    seen: dict[str, int] = field(default_factory=dict)
+    first: int = 0
+    last: int = 0
+    end: int = 0            # what the header says
+    bad_lines: int = 0
+
+
+def task(head: str) -> tuple[str, int]:
+    """Name and number of the task that was running when the event was."""
+    match = PERF_TASK.match(head) or TRACE_TASK.match(head)
+    if not match:
+        return head.strip(), -1
+    tid = int(match["tid"])
+    return ("<idle>" if tid == 0 else match["comm"]), tid
+
+
+@dataclass
+class Source:
+    """A trace that can be read once from start to end."""
+    path: Path
+    header: str = ""
+
+    def __post_init__(self) -> None:
+        if str(self.path) != "-" and not self.path.is_file():
+            raise Fail(f"{self.path}: no such file")
+        self.kind = self._kind()
+        if self.kind == "perf":
+            self.header = self._ask("perf", "script", "-i", str(self.path), "--header-only")
+
+    def _ask(self, *command: str) -> str:
+        try:
+            return subprocess.run(command, capture_output=True, text=True,
+                                  errors="replace").stdout
+        except FileNotFoundError:
+            raise Fail(f"{self.path}: needs {command[0]} to be read (Debian:"
+                       f" {PACKAGES[command[0]]})") from None
+
+    def _kind(self) -> str:
+        if str(self.path) == "-":
+            return "text"
+        with self.path.open("rb") as f:
+            start = f.read(16)
+        if not start:
+            raise Fail(f"{self.path}: is empty")
+        if start.startswith(PERF_MAGIC):
+            return "perf"
+        if start.startswith(PERF_MAGIC[::-1]):
+            raise Fail(f"{self.path}: perf.data of a machine of the other byte order;"
+                       " read it there and give the text of `perf script --ns`")
+        if start.startswith(TRACE_CMD_MAGIC):
+            return "trace-cmd"
+        if start.startswith(b"\xfd7zXZ"):
+            return "xz"
+        if start.startswith(b"\x1f\x8b"):
+            return "gzip"
+        if b"\0" in start:
+            raise Fail(f"{self.path}: neither perf.data nor trace.dat nor text of"
+                       " `perf script` or `trace-cmd report`")
+        return "text"
+
+    def command(self) -> list[str]:
+        if self.kind == "perf":
+            # Without call chains perf would put the address of the event into its line.
+            fields = "comm,tid,cpu,time,event,trace" + ",ip,sym" * ("CALLCHAIN" in self.header)
+            return ["perf", "script", "-i", str(self.path), "--ns", "--show-lost-events",
+                    "-F", fields]
+        # sched_switch's plugin has a form of its own; the others only add names.
+        return ["trace-cmd", "report", "-i", str(self.path), "-t", "-n", "sched_switch",
+                "-n", "sched_waking"]
+
+    @contextmanager
+    def lines(self) -> Iterator[IO[str]]:
+        if self.kind in ("perf", "trace-cmd"):
+            with self._piped() as lines:
+                yield lines
+        elif str(self.path) == "-":
+            with open(0, errors="replace", closefd=False) as f:
+                yield f
+        else:
+            openers: dict[str, Callable[..., IO[str]]] = {"xz": lzma.open, "gzip": gzip.open}
+            try:
+                with openers.get(self.kind, open)(self.path, "rt", errors="replace") as f:
+                    yield f
+            except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+                raise Fail(f"{self.path}: cut off or damaged ({error})") from error
+
+    @contextmanager
+    def _piped(self) -> Iterator[IO[str]]:
+        command = self.command()
+        with tempfile.TemporaryFile("w+") as said:
+            try:
+                child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True,
+                                         errors="replace", bufsize=1 << 20)
+            except FileNotFoundError:
+                raise Fail(f"{self.path}: needs {command[0]} to be read (Debian:"
+                           f" {PACKAGES[command[0]]})") from None
+            assert child.stdout
+            try:
+                with child.stdout:
+                    yield child.stdout
+            except BaseException:
+                child.kill()
+                child.wait()
+                raise
+            status = child.wait()
+            said.seek(0)
+            self._judge(command[0], status, said.read())
+
+    def _judge(self, reader: str, status: int, said: str) -> None:
+        """The readers end with 0 for many a file that they could not read."""
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        for line in lines:
+            low = line.lower()
+            if ("incompatible file format" in low or "data size field is 0" in low
+                    or "failed to process" in low or "truncated" in low or "corrupt" in low):
+                raise Fail(f"{self.path}: cut off or damaged; {reader} says: {line}")
+        if status:
+            last = lines[-1] if lines else f"exit status {status}"
+            raise Fail(f"{self.path}: {reader} cannot read it: {last}")
+
+    def lost_at_end(self) -> dict[int, int]:
+        """Events that a full buffer kept out, which leave no mark among the others."""
+        if self.kind != "trace-cmd":
+            return {}
+        said = self._ask("trace-cmd", "report", "-i", str(self.path), "--stat")
+        lost: dict[int, int] = {}
+        cpu = 0
+        for line in said.splitlines():
+            name, _, value = line.partition(":")
+            if name == "CPU" and value.strip().isdigit():
+                cpu = int(value)
+            elif name in ("overrun", "commit overrun", "dropped events") and int(value):
+                lost[cpu] = lost.get(cpu, 0) + int(value)
+        return lost
+
+    def uname_machine(self) -> str:
+        if self.kind != "trace-cmd":
+            return ""
+        said = self._ask("trace-cmd", "report", "-i", str(self.path), "--uname")
+        words = [line.split() for line in said.splitlines() if line.startswith("Linux ")]
+        return words[-1][-1] if words else ""
+
+
+class Reader:
+    """Reads a source to its end and gives each event to the handler of its name."""
+
+    def __init__(self, source: Source, handlers: Mapping[str, Handler],
+                 lost: Callable[[int, int], None] = lambda cpu, count: None,
+                 frame: Callable[[str], None] = lambda symbol: None,
+                 progress: Callable[[int, Facts], None] = lambda now, facts: None):
+        self.source, self.handlers = source, handlers
+        self._lost, self._frame, self._progress = lost, frame, progress
+        self.facts = Facts(str(source.path), arch=source.uname_machine())
+        for line in source.header.splitlines():
+            self._header(line)
+
+    def run(self) -> Facts:
+        facts = self.facts
+        with self.source.lines() as lines:
+            self._read(lines)
+        for cpu, count in self.source.lost_at_end().items():
+            facts.lost[cpu] = facts.lost.get(cpu, 0) + count
+        if not facts.events:
+            raise Fail(f"{facts.name}: {self._why_nothing()}")
+        return facts
+
+    def _why_nothing(self) -> str:
+        if self.source.kind in PACKAGES:
+            return f"{self.source.kind} finds no events in it; cut off, or nothing was recorded"
+        return ("no events in it, must be perf.data, trace.dat or the text of"
+                " `perf script --ns` or `trace-cmd report -t`")
+
+    def _read(self, lines: IO[str]) -> None:
+        # Most of the time is spent here: one line of usual form costs a split, three
+        # slices and a look-up. Whatever is unusual goes through a regular expression.
+        handlers = self.handlers
+        counts: dict[str, list[int]] = {}
+        plain: dict[str, tuple[str, list[int], Handler | None]] = {}
+        number = last = first = 0
+        for line in lines:
+            at = line.find("] ")
+            try:
+                if line[at - 4] != "[":
+                    raise ValueError
+                stamp, name, text = line[at + 2:].split(": ", 2)
+                seconds, fraction = stamp.split(".")
+                if len(fraction) != 9:
+                    raise ValueError
+                now, cpu = int(seconds + fraction), int(line[at - 3:at])
+            except (ValueError, IndexError):
+                parsed = self._unusual(line)
+                if parsed is None:
+                    continue
+                now, cpu, head, name, text = parsed
+            else:
+                head = line[:at - 4]
+            known = plain.get(name)
+            if known is None:
+                short = name.strip().rpartition(":")[2]
+                known = plain[name] = (short, counts.setdefault(short, [0]), handlers.get(short))
+            known[1][0] += 1
+            number += 1
+            if known[2] is not None:
+                known[2](now, cpu, head, text)
+            if not first:
+                first = now
+            last = now
+            if not number & 0xffff:
+                self._progress(now, self.facts)
+        facts = self.facts
+        facts.events, facts.first, facts.last = number, first, last
+        facts.seen = {name: count[0] for name, count in counts.items()}
+
+    def _unusual(self, line: str) -> tuple[int, int, str, str, str] | None:
+        if line.startswith("#"):
+            self._header(line)
+            return None
+        if self._is_loss(line):
+            return None
+        match = LINE.match(line)
+        if match:
+            seconds, fraction = match["time"].split(".")
+            now = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0")[:9])
+            return now, int(match["cpu"]), match["head"], match["event"], match["text"]
+        if line[:1] in "\t =" and (frame := FRAME.match(line)):
+            self._frame(frame[1])
+        elif line.strip() and not line.startswith("cpus="):
+            self.facts.bad_lines += 1
+        return None
+
+    def _is_loss(self, line: str) -> bool:
+        match = LOST_TRACE_CMD.match(line) or LOST_TRACEFS.match(line) or LOST_PERF.search(line)
+        if not match:
+            return False
+        cpu, count = int(match[1]), int(match[2] or 1)
+        self.facts.lost[cpu] = self.facts.lost.get(cpu, 0) + count
+        self._lost(cpu, count)
+        return True
+
+    def _header(self, line: str) -> None:
+        if match := ARCH.match(line):
+            self.facts.arch = match[1]
+        elif (match := SAMPLE_TIME.match(line)):
+            value = int(match[2]) * 1_000_000_000 + int(match[3].ljust(9, "0"))
+            if match[1] == "first":
+                self.facts.first = value
+            else:
+                self.facts.end = value

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From events to idle times: how long, in which state, was that right, what ended them."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import wake
+from .errors import Fail
+from .events import Facts, Handler, Reader, Source
+from .states import Costs, Machine, State, verdict
+from .wake import Cause, Wake
+
+EXIT = (4294967295, -1)
+#: States that are entered with interrupts off handle the interrupt after the exit.
+#: What comes later than this has nothing to do with it.
+HANDLED_AFTER = 50_000
+#: How a state is called where there is no table.
+UNNAMED = "state{}"
+
+
+@dataclass
+class Tally:
+    """All idle times of one CPU in one state."""
+    usage: int = 0
+    time: int = 0
+    deep: int = 0
+    shallow: int = 0
+    deep_miss: dict[int, int] = field(default_factory=dict)     # log2 of us: count
+    shallow_miss: dict[int, int] = field(default_factory=dict)
+    lengths: dict[int, int] = field(default_factory=dict)       # log2 of us: count
+    lost_energy: float = 0.0
+
+    def add(self, other: Tally) -> None:
+        self.usage += other.usage
+        self.time += other.time
+        self.deep += other.deep
+        self.shallow += other.shallow
+        self.lost_energy += other.lost_energy
+        for mine, theirs in ((self.deep_miss, other.deep_miss),
+                             (self.shallow_miss, other.shallow_miss),
+                             (self.lengths, other.lengths)):
+            for bucket, count in theirs.items():
+                mine[bucket] = mine.get(bucket, 0) + count
+
+
+@dataclass
+class Bill:
+    """What one cause of wake-ups costs."""
+    count: int = 0
+    deep: int = 0
+    shallow: int = 0
+    lost: float = 0.0           # by wrong states, ns of polling's power
+    wakes: float = 0.0          # by coming up from the states, likewise
+    latency: int = 0            # exit latency that the right states would not have had, ns
+
+    @property
+    def cost(self) -> float:
+        return self.lost + self.wakes
+
+
+@dataclass
+class Result:
+    """What `idle` found in one trace."""
+    label: str
+    facts: Facts
+    machine: Machine | None
+    tallies: dict[int, dict[int, Tally]]
+    bills: dict[Cause, Bill]
+    span: dict[int, int]                    # per CPU, ns
+    broken: int                             # idle times cut by lost events
+    by_events: bool                         # verdicts are the kernel's own
+    notes: list[str] = field(default_factory=list)
+
+    def states(self, cpu: int) -> Sequence[State]:
+        table = self.machine.states if self.machine else {}
+        return table.get(cpu) or table.get(-1) or ()
+
+    def name(self, cpu: int, state: int) -> str:
+        states = self.states(cpu)
+        return states[state].name if state < len(states) else UNNAMED.format(state)
+
+    def total(self) -> dict[str, Tally]:
+        """Of all CPUs, by the states' names."""
+        found: dict[str, Tally] = {}
+        for cpu, tallies in sorted(self.tallies.items()):
+            for state, tally in sorted(tallies.items()):
+                found.setdefault(self.name(cpu, state), Tally()).add(tally)
+        return found
+
+
+class Cpu:
+    """One CPU at a point of the trace."""
+    __slots__ = ("begin", "end", "state", "wake", "verdict", "first", "last", "tallies",
+                 "states", "costs", "next_task", "next_waker")
+
+    def __init__(self, states: Sequence[State]):
+        self.begin = self.end = -1          # of the idle time at hand; -1: is not in one
+        self.state = 0
+        self.wake = Wake()
+        self.verdict = 0
+        self.first = self.last = -1
+        self.tallies: dict[int, Tally] = {}
+        self.states = states
+        self.costs = Costs(states) if states else None
+        self.next_task = self.next_waker = ""
+
+
+def bucket(ns: int) -> int:
+    """log2 of us; 0 is below 1 us, 1 from 1 to below 2, 2 from 2 to below 4."""
+    return (ns // 1000).bit_length()
+
+
+class Analysis:
+    """Handlers for the events, which add everything up."""
+
+    def __init__(self, machine: Machine | None, by_events: bool):
+        self.machine = machine
+        self.by_events = by_events
+        self.by_table = False
+        self.cpus: dict[int, Cpu] = {}
+        self.causes = wake.Causes()
+        self.bills: dict[Cause, Bill] = {}
+        self.broken = 0
+
+    def handlers(self) -> dict[str, Handler]:
+        causes = self.causes
+
+        def hrtimer_start(now: int, cpu: int, head: str, text: str) -> None:
+            causes.arm(head, text, wake.HRTIMER_START)
+
+        def timer_start(now: int, cpu: int, head: str, text: str) -> None:
+            causes.arm(head, text, wake.TIMER_START)
+
+        def cancel(now: int, cpu: int, head: str, text: str) -> None:
+            causes.cancel(text)
+
+        def waking(now: int, cpu: int, head: str, text: str) -> None:
+            causes.waking(head, text)
+
+        def send_cpu(now: int, cpu: int, head: str, text: str) -> None:
+            causes.send(now, cpu, head, [int(text.lstrip()[4:].split(None, 1)[0])], text)
+
+        def send_mask(now: int, cpu: int, head: str, text: str) -> None:
+            if match := wake.CPU_LIST.search(text):
+                causes.send(now, cpu, head, wake.cpu_list(match[1]), text)
+
+        found: dict[str, Handler] = {
+            "cpu_idle": self._idle, "cpu_idle_miss": self._miss, "sched_switch": self._switch,
+            "hrtimer_start": hrtimer_start, "timer_start": timer_start,
+            "hrtimer_cancel": cancel, "timer_cancel": cancel,
+            "hrtimer_expire_entry": self._hrtimer_expires,
+            "timer_expire_entry": self._timer_expires,
+            "irq_handler_entry": self._device, "sched_waking": waking,
+            "ipi_send_cpu": send_cpu, "ipi_send_cpumask": send_mask}
+        for event, name in wake.VECTORS.items():
+            found[event] = self._vector(name)
+        return found
+
+    def cpu(self, number: int) -> Cpu:
+        cpu = self.cpus.get(number)
+        if cpu is None:
+            states: Sequence[State] = ()
+            if self.machine:
+                states = self.machine.states.get(number) or self.machine.states.get(-1) or ()
+            cpu = self.cpus[number] = Cpu(states)
+        return cpu
+
+    def _vector(self, name: str) -> Handler:
+        def entry(now: int, number: int, head: str, text: str) -> None:
+            cpu = self.cpus.get(number)
+            if cpu is not None and cpu.begin >= 0 and not cpu.wake.first and (
+                    cpu.end < 0 or now - cpu.end < HANDLED_AFTER):
+                cpu.wake.first = name
+        return entry
+
+    def _device(self, now: int, number: int, head: str, text: str) -> None:
+        cpu = self.cpus.get(number)
+        if cpu is not None and cpu.begin >= 0 and not cpu.wake.first and (
+                cpu.end < 0 or now - cpu.end < HANDLED_AFTER):
+            match = wake.IRQ.search(text)
+            cpu.wake.first = match[2] if match else text.strip()
+            cpu.wake.device = True
+
+    def _hrtimer_expires(self, now: int, number: int, head: str, text: str) -> None:
+        timer = self.causes.expire(text)
+        cpu = self.cpus.get(number)
+        if cpu is None or cpu.begin < 0:
+            return
+        if timer.function in wake.TICK:
+            cpu.wake.tick = True
+        elif cpu.wake.hrtimer is None:
+            cpu.wake.hrtimer = timer
+
+    def _timer_expires(self, now: int, number: int, head: str, text: str) -> None:
+        timer = self.causes.expire(text)
+        cpu = self.cpus.get(number)
+        if cpu is not None and cpu.begin >= 0 and cpu.wake.wheel is None:
+            cpu.wake.wheel = timer
+
+    def _idle(self, now: int, number: int, head: str, text: str) -> None:
+        cpu = self.cpu(number)
+        if cpu.first < 0:
+            cpu.first = now
+        cpu.last = now
+        text = text.lstrip()
+        state = int(text[6:].split(None, 1)[0])
+        if state in EXIT:
+            if cpu.begin >= 0 and cpu.end < 0:
+                cpu.end = now
+            return
+        if cpu.begin >= 0 and cpu.end >= 0:
+            self._settle(cpu, number, "", "")
+        elif cpu.begin >= 0:
+            self.broken += 1
+        cpu.begin, cpu.end, cpu.state, cpu.wake, cpu.verdict = now, -1, state, Wake(), 0
+
+    def _miss(self, now: int, number: int, head: str, text: str) -> None:
+        # "cpu_id=0 state=1 type=above"; printed as "below" or "above"
+        self.by_events = True
+        cpu = self.cpus.get(number)
+        if cpu is not None and cpu.begin >= 0:
+            cpu.verdict = 1 if "below" in text else -1
+
+    def _switch(self, now: int, number: int, head: str, text: str) -> None:
+        if " prev_pid=0 " not in text:
+            at = text.rfind(" next_pid=")
+            self.causes.ran(text[at + 10:].split(None, 1)[0])
+            return
+        match = wake.SWITCH.search(text)
+        cpu = self.cpus.get(number)
+        if not match or cpu is None or cpu.begin < 0:
+            return
+        waker = self.causes.ran(match[3])
+        if cpu.end >= 0:
+            self._settle(cpu, number, match[2], waker)
+        else:
+            self.broken += 1
+        cpu.begin = -1
+
+    def _settle(self, cpu: Cpu, number: int, task: str, waker: str) -> None:
+        """An idle time is over and what ended it is known."""
+        duration, states = cpu.end - cpu.begin, cpu.states
+        tally = cpu.tallies.get(cpu.state)
+        if tally is None:
+            tally = cpu.tallies[cpu.state] = Tally()
+        tally.usage += 1
+        tally.time += duration
+        length = bucket(duration)
+        tally.lengths[length] = tally.lengths.get(length, 0) + 1
+        bill = self._bill(self.causes.cause(cpu.wake, number, cpu.begin, task, waker))
+        bill.count += 1
+        judged, miss = cpu.verdict, -1
+        if cpu.costs and cpu.state < len(states):
+            ours, miss = verdict(states, cpu.state, duration)
+            if self.by_table or not self.by_events:
+                judged = ours
+            elif ours != judged:
+                # The kernel's clock and the events' are some 100 ns apart.
+                miss = 0
+            lost, latency = cpu.costs.wrong(cpu.state, duration)
+            tally.lost_energy += lost
+            bill.lost += lost
+            bill.latency += latency
+            bill.wakes += states[cpu.state].latency
+        if judged < 0:
+            tally.deep += 1
+            bill.deep += 1
+            _count(tally.deep_miss, miss)
+        elif judged > 0:
+            tally.shallow += 1
+            bill.shallow += 1
+            _count(tally.shallow_miss, miss)
+
+    def _bill(self, cause: Cause) -> Bill:
+        bill = self.bills.get(cause)
+        if bill is None:
+            bill = self.bills[cause] = Bill()
+        return bill
+
+    def lost(self, number: int, count: int) -> None:
+        """Events of a CPU are missing here: its present idle time is of no use."""
+        cpu = self.cpus.get(number)
+        if cpu is not None and cpu.begin >= 0:
+            self.broken += 1
+            cpu.begin = -1
+
+    def finish(self) -> None:
+        for number, cpu in self.cpus.items():
+            if cpu.begin >= 0 and cpu.end >= 0:
+                self._settle(cpu, number, "", "")
+            cpu.begin = -1
+
+
+def _count(histogram: dict[int, int], miss: int) -> None:
+    if miss >= 0:
+        histogram[bucket(miss)] = histogram.get(bucket(miss), 0) + 1
+
+
+def missing(seen: Mapping[str, int], arch: str) -> list[str]:
+    """What the result cannot say for want of events."""
+    notes = []
+    if arch and arch not in ("x86_64", "i686", "i386"):
+        notes.append(f"recorded on {arch}, which has no irq_vectors events: wake-ups by its timer"
+                     " and its IPIs are told by what they led to, or unknown")
+    elif not any(name in seen for name in wake.VECTORS):
+        notes.append("no irq_vectors events: timer interrupts and IPIs are told by what they"
+                     " led to")
+    if "sched_switch" not in seen:
+        notes.append("no sched_switch: which task ran after a wake-up is unknown")
+    if "hrtimer_expire_entry" not in seen:
+        notes.append("no hrtimer_expire_entry: which timer expired is unknown")
+    elif "hrtimer_start" not in seen:
+        notes.append("no hrtimer_start: who armed a timer is unknown")
+    if "sched_waking" not in seen and "ipi_send_cpu" not in seen:
+        notes.append("neither sched_waking nor ipi_send_cpu: who sent an IPI is unknown")
+    return notes
+
+
+def analyse(source: Source, machine: Machine | None, label: str,
+            progress: Callable[[int, Facts], None] = lambda now, facts: None,
+            by_table: bool = False) -> Result:
+    """Read a trace to its end. Whether a state was right is what the kernel said in
+    cpu_idle_miss, or else, or if @by_table, follows from the table of states."""
+    work = Analysis(machine, _has_miss(source, machine))
+    work.by_table = by_table
+    reader = Reader(source, work.handlers(), work.lost, work.causes.frame, progress)
+    facts = reader.run()
+    work.finish()
+    if not facts.seen.get("cpu_idle"):
+        if " = power:cpu_idle," in source.header or (machine and machine.events):
+            raise Fail(f"{facts.name}: no CPU was idle while it was recorded")
+        raise Fail(f"{facts.name}: has no power:cpu_idle events, which `idle` needs;"
+                   " `cpuwhy record` records all that it needs")
+    for number, count in (machine.lost if machine else {}).items():
+        facts.lost[number] = max(facts.lost.get(number, 0), count)
+    notes = missing(facts.seen, facts.arch)
+    if not machine or not machine.states:
+        notes.append("no table of idle states beside it (--states FILE): "
+                     + ("too deep and too shallow are the kernel's verdicts, without size or cost"
+                        if facts.seen.get("cpu_idle_miss") else
+                        "which state was wrong is unknown"))
+    if facts.bad_lines:
+        notes.append(f"{facts.bad_lines} lines are not events and were left out")
+    tallies = {number: cpu.tallies for number, cpu in sorted(work.cpus.items())}
+    span = {number: facts.last - facts.first for number in tallies}
+    return Result(label, facts, machine, tallies, work.bills, span, work.broken,
+                  work.by_events and not work.by_table, notes)
+
+
+def _has_miss(source: Source, machine: Machine | None) -> bool:
+    """Was cpu_idle_miss recorded? There may be none in the trace for want of misses."""
+    recorded = machine.events if machine else []
+    return " = power:cpu_idle_miss" in source.header or "power:cpu_idle_miss" in recorded
+
+
+@dataclass
+class Agreement:
+    """A counter of the trace beside that of sysfs."""
+    cpu: int
+    state: str
+    counter: str
+    trace: int
+    sysfs: int
+
+    @property
+    def off(self) -> float:
+        return abs(self.trace - self.sysfs) / max(self.sysfs, 1)
+
+
+def against_sysfs(result: Result) -> list[Agreement]:
+    """usage, time, above and below of each state that was used."""
+    found = []
+    for cpu, states in (result.machine.states if result.machine else {}).items():
+        for index, state in enumerate(states):
+            if cpu < 0 or not (state.usage or result.tallies.get(cpu, {}).get(index)):
+                continue
+            tally = result.tallies.get(cpu, {}).get(index, Tally())
+            for counter, trace, sysfs in (("usage", tally.usage, state.usage),
+                                          ("time", tally.time, state.time),
+                                          ("above", tally.deep, state.above),
+                                          ("below", tally.shallow, state.below)):
+                found.append(Agreement(cpu, state.name, counter, trace, sysfs))
+    return found

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The manual page, made of the parser: options are described once."""
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from . import VERSION
+
+
+def quote(text: str) -> str:
+    """For troff: no commands at the start of a line, minus signs that can be copied."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join("\\&" + line if line[:1] in ".'" else line for line in text.splitlines())
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
+    formatter = argparse.HelpFormatter(parser.prog)
+    for action in parser._actions:
+        if action.help == argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
+            continue
+        name = formatter._format_action_invocation(action)
+        if not action.option_strings and isinstance(action.metavar, str):
+            name = action.metavar
+        yield f".TP\n\\fB{quote(name)}\\fR\n{quote((action.help or '').replace('%%', '%'))}"
+
+
+def page(parser: argparse.ArgumentParser, commands: dict[str, argparse.ArgumentParser]) -> str:
+    lines = [f'.TH CPUWHY 8 "" "cpuwhy {VERSION}" "System administration"', ".SH NAME",
+             "cpuwhy \\- why CPUs slept, woke and clocked as they did", ".SH SYNOPSIS"]
+    for sub in commands.values():
+        usage = " ".join(sub.format_usage().split()).removeprefix("usage: ")
+        lines += [quote(usage), ".br"]
+    lines += [".SH DESCRIPTION", quote(parser.description or ""), ".nf",
+              quote(parser.epilog or ""), ".fi"]
+    for name, sub in commands.items():
+        lines += [f".SH CPUWHY {quote(name.upper())}", quote(sub.description or "")]
+        lines += _arguments(sub)
+    lines += [".SH SEE ALSO", "perf\\-record(1), trace\\-cmd(1), turbostat(8), cpupower(1)"]
+    return "\n".join(lines) + "\n"

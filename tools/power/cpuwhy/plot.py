@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Pictures: PNG, SVG, or a page with the SVG in it."""
+from __future__ import annotations
+
+import html
+import io
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot  # noqa: E402
+
+from .idle import Result  # noqa: E402
+
+
+def write(figure: Any, path: Path, title: str) -> None:
+    figure.tight_layout()
+    if path.suffix == ".html":
+        svg = io.StringIO()
+        figure.savefig(svg, format="svg")
+        body = svg.getvalue()
+        path.write_text(f"<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>{html.escape(title)}"
+                        f"</title>\n{body[body.index('<svg'):]}\n")
+    else:
+        figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _edge(bucket: int) -> float:
+    """Lower end of a bucket in us; what is below 1 us is drawn from 0.5 us."""
+    return 0.5 if not bucket else float(1 << (bucket - 1))
+
+
+def idle(results: list[Result], path: Path) -> None:
+    """Per trace: how long the idle times of each state were, and what was missed."""
+    figure, axes = pyplot.subplots(2, len(results), squeeze=False,
+                                   figsize=(max(6.4, 4.2 * len(results)), 6.4))
+    for column, result in enumerate(results):
+        lengths, misses = axes[0][column], axes[1][column]
+        colours: dict[str, str] = {}
+        bottom: dict[int, int] = {}
+        for number, (name, tally) in enumerate(result.total().items()):
+            colour = colours[name] = f"C{number}"
+            for bucket, count in tally.lengths.items():
+                low = bottom.get(bucket, 0)
+                lengths.bar(_edge(bucket), count, width=_edge(bucket + 1) - _edge(bucket),
+                            bottom=low, align="edge", color=colour)
+                bottom[bucket] = low + count
+            lengths.bar([1], [0], color=colour, label=name)
+            for sign, buckets in ((-1, tally.deep_miss), (1, tally.shallow_miss)):
+                for bucket, count in buckets.items():
+                    misses.bar(_edge(bucket), sign * count, align="edge", color=colour,
+                               width=_edge(bucket + 1) - _edge(bucket), alpha=0.7)
+        cpu = min(result.tallies, default=0)
+        for state in result.states(cpu):
+            if state.residency and not state.disabled and state.name in colours:
+                lengths.axvline(state.residency / 1000, color=colours[state.name], linestyle=":")
+        for axis in (lengths, misses):
+            axis.set_xscale("log")
+            axis.set_ylabel("idle times")
+        lengths.set_title(result.label)
+        lengths.set_xlabel("idle time, us (dotted: target residency)")
+        lengths.legend(fontsize="small")
+        misses.axhline(0, color="black", linewidth=0.6)
+        misses.set_xlabel("missed by, us (up: too shallow, down: too deep)")
+    write(figure, path, "Idle states")

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results for a terminal of 80 columns, and as JSON."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from .events import Facts
+from .idle import Bill, Result, Tally, against_sysfs
+from .wake import Cause
+
+#: Beyond this, trace and sysfs do not agree.
+TOLERANCE = 0.01
+BARS = " ▁▂▃▄▅▆▇█"
+
+
+def console() -> Console:
+    """Colour on a terminal only; 80 columns where there is none."""
+    width = None if sys.stdout.isatty() else 80
+    return Console(width=width, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Callable[[int, Facts], None]]:
+    """A bar for long reads, where somebody watches."""
+    if not sys.stderr.isatty():
+        yield lambda now, facts: None
+        return
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(),
+                   TextColumn("{task.fields[events]:,} events"),
+                   console=Console(stderr=True), transient=True)
+    with bar:
+        task = bar.add_task(name, total=None, events=0)
+        seen = 0
+
+        def tick(now: int, facts: Facts) -> None:
+            nonlocal seen
+            seen += 0x10000
+            total = facts.end - facts.first if facts.end else None
+            bar.update(task, total=total, completed=now - facts.first if facts.first else 0,
+                       events=seen)
+        yield tick
+
+
+def table(*columns: str, left: int = 1) -> Table:
+    """The first @left columns are text, the others numbers."""
+    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for index, name in enumerate(columns):
+        made.add_column(name, justify="left" if index < left else "right",
+                        overflow="fold", no_wrap=index >= left)
+    return made
+
+
+def share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f}" if whole else "-"
+
+
+def time(ns: float) -> str:
+    """Three digits or so, with a unit."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.3g} {unit}" if abs(ns) < 100 * size else f"{ns / size:.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def histogram(buckets: dict[int, int]) -> str:
+    """One character for each power of two from below 1 us to 16 s."""
+    most = max(buckets.values(), default=0)
+    if not most:
+        return ""
+    return "".join(BARS[-(-8 * buckets.get(i, 0) // most)] for i in range(max(buckets) + 1))
+
+
+def bound(bucket: int) -> str:
+    """The lower end of a bucket."""
+    return "0" if not bucket else time(1000 << (bucket - 1))
+
+
+def lost(facts: Facts, out: Console) -> None:
+    for cpu, count in sorted(facts.lost.items()):
+        out.print(f"[yellow]CPU {cpu} lost {count} event{'s' * (count != 1)}:"
+                  " its counts are too low[/]")
+
+
+def idle(results: list[Result], args: argparse.Namespace) -> None:
+    if args.json:
+        print(json.dumps([as_json(result) for result in results], indent=1))
+        return
+    out = console()
+    for result in results:
+        _one(result, args, out)
+    if len(results) > 1:
+        _side_by_side(results, out)
+
+
+def _one(result: Result, args: argparse.Namespace, out: Console) -> None:
+    facts, machine = result.facts, result.machine
+    span = max(result.span.values(), default=0)
+    about = [f"{len(result.tallies)} CPUs", time(span), f"{facts.events:,} events"]
+    if machine and machine.governor:
+        about.append(f"{machine.driver}, {machine.governor}")
+    out.print(f"[bold]{escape(result.label)}[/]: {escape(', '.join(about))}")
+    lost(facts, out)
+    if result.broken:
+        out.print(f"{result.broken} idle times were cut by the trace's gaps and are not counted")
+    _states(result, args, out)
+    _misses(result, out)
+    _wakers(result, args.wakers, out)
+    _agreement(result, out)
+    for note in result.notes:
+        out.print(f"[dim]note: {escape(note)}[/]")
+    out.print()
+
+
+def _rows(result: Result, args: argparse.Namespace) -> Iterable[tuple[str, str, Tally, int]]:
+    """(CPU, state, its idle times, length of the trace)"""
+    if not args.per_cpu and args.cpu is None:
+        span = sum(result.span.values())
+        for name, tally in result.total().items():
+            yield "all", name, tally, span
+        return
+    for cpu, tallies in result.tallies.items():
+        if args.cpu is None or cpu == args.cpu:
+            for state, tally in sorted(tallies.items()):
+                yield str(cpu), result.name(cpu, state), tally, result.span[cpu]
+
+
+def _states(result: Result, args: argparse.Namespace, out: Console) -> None:
+    judged = result.by_events or any(result.states(cpu) for cpu in result.tallies)
+    made = table("CPU", "state", "entered", "time %", "too deep %", "adequate %",
+                 "too shallow %", "energy lost", left=2)
+    for cpu, name, tally, span in _rows(result, args):
+        good = tally.usage - tally.deep - tally.shallow
+        numbers = [share(n, tally.usage) if judged else "-"
+                   for n in (tally.deep, good, tally.shallow)]
+        made.add_row(cpu, escape(name), f"{tally.usage:,}", share(tally.time, span), *numbers,
+                     time(tally.lost_energy) if any(result.states(c) for c in result.tallies)
+                     else "-")
+    out.print(made)
+
+
+def _misses(result: Result, out: Console) -> None:
+    made = table("missed by", "", "median", "from", "histogram, log2 from below 1 us", left=1)
+    made.columns[1].justify = made.columns[4].justify = "left"
+    rows = 0
+    for name, tally in result.total().items():
+        for word, buckets in (("too deep", tally.deep_miss),
+                              ("too shallow", tally.shallow_miss)):
+            if buckets:
+                made.add_row(escape(name), word, bound(_median(buckets)), bound(min(buckets)),
+                             histogram(buckets))
+                rows += 1
+    if rows:
+        out.print()
+        out.print(made)
+
+
+def _median(buckets: dict[int, int]) -> int:
+    left = sum(buckets.values()) / 2
+    for index in sorted(buckets):
+        left -= buckets[index]
+        if left <= 0:
+            return index
+    return 0
+
+
+def by_cost(bills: dict[Cause, Bill]) -> list[tuple[Cause, Bill]]:
+    return sorted(bills.items(), key=lambda item: (-item[1].cost, -item[1].count, item[0]))
+
+
+def _wakers(result: Result, most: int, out: Console) -> None:
+    ranked = by_cost(result.bills)
+    shown = ranked[:most] if most else ranked
+    total = sum(bill.cost for bill in result.bills.values())
+    made = table("who wakes this machine", "wakes", "deep %", "shallow %", "cost", "%", "late",
+                 left=1)
+    for cause, bill in shown:
+        made.add_row(escape(str(cause)), f"{bill.count:,}", share(bill.deep, bill.count),
+                     share(bill.shallow, bill.count), time(bill.cost), share(bill.cost, total),
+                     time(bill.latency))
+    out.print()
+    out.print(made)
+    if len(shown) < len(ranked):
+        rest = ranked[len(shown):]
+        out.print(f"and {len(rest)} more causes, {sum(b.count for _, b in rest):,} wake-ups,"
+                  f" {share(sum(b.cost for _, b in rest), total)} % of the cost (--wakers 0)")
+
+
+def _agreement(result: Result, out: Console) -> None:
+    compared = against_sysfs(result)
+    if not compared:
+        return
+    # Counts of a few differ by one where the counters were read around the recording.
+    off = [a for a in compared if a.off > TOLERANCE and abs(a.trace - a.sysfs) > 2
+           and not (a.counter == "time" and abs(a.trace - a.sysfs) < 2_000_000)]
+    out.print()
+    if not off:
+        out.print("sysfs: usage, time, above and below agree within 1 %")
+    for a in off:
+        trace, sysfs = ((time(a.trace), time(a.sysfs)) if a.counter == "time"
+                        else (f"{a.trace:,}", f"{a.sysfs:,}"))
+        out.print(f"[yellow]sysfs: CPU {a.cpu} {escape(a.state)} {a.counter} is {sysfs},"
+                  f" the trace has {trace}[/]")
+
+
+def _side_by_side(results: list[Result], out: Console) -> None:
+    made = table("state", *(escape(r.label) for r in results))
+    names = list(dict.fromkeys(name for r in results for name in r.total()))
+    totals = [r.total() for r in results]
+    for name in names:
+        for word, number in (
+                ("entered/s", lambda t, r: f"{t.usage / _seconds(r):.1f}"),
+                ("time %", lambda t, r: share(t.time, sum(r.span.values()))),
+                ("too deep %", lambda t, r: share(t.deep, t.usage)),
+                ("too shallow %", lambda t, r: share(t.shallow, t.usage)),
+                ("energy lost/s", lambda t, r: time(t.lost_energy / _seconds(r)))):
+            made.add_row(f"{escape(name)} {word}",
+                         *(number(total[name], r) if name in total else "-"
+                           for total, r in zip(totals, results)))
+    out.print("[bold]side by side[/]")
+    out.print(made)
+
+
+def _seconds(result: Result) -> float:
+    return max(max(result.span.values(), default=0) / 1e9, 1e-9)
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    facts, machine = result.facts, result.machine
+    return {
+        "trace": result.label, "arch": facts.arch, "events": facts.events,
+        "seconds": max(result.span.values(), default=0) / 1e9,
+        "governor": machine.governor if machine else None,
+        "driver": machine.driver if machine else None,
+        "lost_events": {str(cpu): count for cpu, count in facts.lost.items()},
+        "idle_times_cut": result.broken,
+        "verdicts": "kernel" if result.by_events else "table",
+        "states": [
+            {"cpu": cpu, "state": result.name(cpu, index), "index": index, "entered": t.usage,
+             "time_ns": t.time, "too_deep": t.deep, "too_shallow": t.shallow,
+             "adequate": t.usage - t.deep - t.shallow, "energy_lost_ns": round(t.lost_energy),
+             "too_deep_by_log2_us": t.deep_miss, "too_shallow_by_log2_us": t.shallow_miss,
+             "length_log2_us": t.lengths}
+            for cpu, tallies in result.tallies.items() for index, t in sorted(tallies.items())],
+        "wakers": [
+            {"kind": cause.kind, "name": cause.name, "by": cause.who, "in": cause.site,
+             "woke": cause.woke, "count": bill.count, "too_deep": bill.deep,
+             "too_shallow": bill.shallow, "cost_ns": round(bill.cost),
+             "energy_lost_ns": round(bill.lost), "latency_ns": bill.latency}
+            for cause, bill in by_cost(result.bills)],
+        "sysfs": [{"cpu": a.cpu, "state": a.state, "counter": a.counter, "trace": a.trace,
+                   "sysfs": a.sysfs} for a in against_sysfs(result)],
+        "notes": result.notes,
+    }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The program as a user calls it."""
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from cpuwhy import cli
+from cpuwhy.tests.scripted import Script
+
+PROGRAM = Path(__file__).resolve().parents[1] / "cpuwhy"
+COMMANDS = sorted(cli.subcommands(cli.parser()))
+
+
+def run(*argv: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *map(str, argv)], input=text, capture_output=True, text=True)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    script = Script()
+    for number in range(40):
+        begin = number * 1000
+        script.idle(begin, 2 if number % 2 else 1)
+        script.add(begin + 90, 0, "swapper", 0, "irq:irq_handler_entry",
+                   f"irq={number} name=a-device-with-a-rather-long-name-{number}")
+        script.idle(begin + 95, -1)
+        script.task(begin + 97, 0, 100 + number, f"task-with-a-name{number}")
+    path = tmp_path / "a-trace"
+    path.write_text(script.text())
+    return path
+
+
+def test_every_command_explains_itself() -> None:
+    for command in COMMANDS:
+        done = run(command, "--help")
+        assert done.returncode == 0 and done.stdout.startswith(f"usage: cpuwhy {command}")
+
+
+def test_fits_80_columns_without_colour(trace: Path, table: Path) -> None:
+    done = run("idle", trace, trace, "--states", table, "--per-cpu")
+    assert done.returncode == 0 and not done.stderr
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "side by side" in done.stdout
+
+
+def test_standard_input(trace: Path, table: Path) -> None:
+    assert (run("idle", "-", "--states", table, text=trace.read_text()).stdout.splitlines()[1:]
+            == run("idle", trace, "--states", table).stdout.splitlines()[1:])
+
+
+def test_json(trace: Path, table: Path) -> None:
+    result, = json.loads(run("idle", trace, "--states", table, "--json").stdout)
+    c6 = next(row for row in result["states"] if row["state"] == "C6")
+    assert (c6["entered"], c6["too_deep"], c6["adequate"]) == (20, 20, 0)
+    assert sum(row["count"] for row in result["wakers"]) == 40
+    costs = [row["cost_ns"] for row in result["wakers"]]
+    assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
+def test_plot(suffix: str, trace: Path, table: Path, tmp_path: Path) -> None:
+    picture = tmp_path / f"picture.{suffix}"
+    assert run("idle", trace, "--states", table, "--plot", picture).returncode == 0
+    data = picture.read_bytes()
+    if suffix == "png":
+        assert data.startswith(b"\x89PNG")
+    elif suffix == "svg":
+        assert ElementTree.fromstring(data).tag.endswith("svg")
+    else:
+        assert data.startswith(b"<!DOCTYPE html>") and b"<svg" in data
+
+
+BAD = [
+    (["idle"], "nothing to read"),
+    (["idle", "nowhere"], "nowhere: no such file"),
+    (["idle", "TRACE", "--record", "1"], "not both"),
+    (["idle", "TRACE", "--states", "nowhere"], "nowhere"),
+    (["idle", "TRACE", "--states", "TRACE"], "must be NAME EXIT_LATENCY TARGET_RESIDENCY in ns"),
+    (["replay", "TRACE", "x"], "CONFIG_HZ of the recording is not known"),
+]
+
+
+@pytest.mark.parametrize("argv, reason", BAD)
+def test_bad_input_gets_one_line(argv: list[str], reason: str, trace: Path) -> None:
+    done = run(*(str(trace) if word == "TRACE" else word for word in argv))
+    assert done.returncode == 2 and not done.stdout
+    assert re.fullmatch(r"cpuwhy: .*\n", done.stderr) and reason in done.stderr
+
+
+@pytest.mark.parametrize("argv", [["idle", "--plot", "x.jpg"], ["idle", "--record", "0"],
+                                  ["nonsense"], []])
+def test_wrong_usage(argv: list[str]) -> None:
+    done = run(*argv)
+    assert done.returncode == 2 and done.stderr.splitlines()[-1].startswith("cpuwhy")
+
+
+def test_manual_page_has_every_option() -> None:
+    page = run("man").stdout
+    assert page.startswith(".TH CPUWHY 8")
+    for command in COMMANDS:
+        assert f"cpuwhy {command}" in page.replace("\\-", "-")
+    for option in cli.options(cli.parser()):
+        assert option.replace("-", "\\-") in page, option

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reading: the forms of the lines, what was lost, and what is no trace."""
+from __future__ import annotations
+
+import lzma
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cpuwhy.errors import Fail
+from cpuwhy.events import Facts, Reader, Source, task
+
+Seen = list[tuple[int, int, str, int, str]]
+
+
+def read(path: Path, *names: str) -> tuple[Facts, Seen]:
+    seen: Seen = []
+
+    def handler(now: int, cpu: int, head: str, text: str) -> None:
+        seen.append((now, cpu, *task(head), text.strip()))
+    return Reader(Source(path), dict.fromkeys(names, handler)).run(), seen
+
+
+LINES = {
+    "perf": "    my [0] a: b  1234 [003]  1273.322543200:   sched:sched_waking: comm=x pid=1",
+    "trace-cmd": "cw:  my [0] a: b-1234  [003]  1273.322543200: sched_waking:   comm=x pid=1",
+    "one buffer": "     my [0] a: b-1234  [003]  1273.322543200: sched_waking:  comm=x pid=1",
+    "tracefs": "     my [0] a: b-1234  [003] d..2.  1273.322543: sched_waking: comm=x pid=1",
+    "many CPUs": "     my [0] a: b 1234 [1003]  1273.322543200:  sched:sched_waking: comm=x pid=1",
+}
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_a_line_of_each_form(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text(LINES[form] + "\n")
+    facts, seen = read(path, "sched_waking")
+    ns = 1273322543000 if form == "tracefs" else 1273322543200
+    assert seen == [(ns, 1003 if form == "many CPUs" else 3, "my [0] a: b", 1234, "comm=x pid=1")]
+    assert (facts.events, facts.bad_lines, facts.seen) == (1, 0, {"sched_waking": 1})
+
+
+@pytest.mark.parametrize("line, lost", [
+    ("            perf 11088 [001]  1464.256183589: PERF_RECORD_LOST lost 45", {1: 45}),
+    ("CPU:2 [7 EVENTS DROPPED]", {2: 7}),
+    ("CPU:2 [EVENTS DROPPED]", {2: 1}),
+    ("CPU:3 [LOST 12 EVENTS]", {3: 12}),
+])
+def test_lost_events_are_counted(line: str, lost: dict[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text(LINES["perf"] + "\n" + line + "\n")
+    facts, _ = read(path)
+    assert facts.lost == lost
+
+
+def test_text_through_xz_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "trace.xz"
+    path.write_bytes(lzma.compress((LINES["perf"] + "\n").encode()))
+    assert len(read(path, "sched_waking")[1]) == 1
+
+
+def test_header_tells_the_architecture(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("# arch : aarch64\n" + LINES["perf"] + "\n")
+    assert read(path)[0].arch == "aarch64"
+
+
+BAD = {
+    "nothing": (b"", "is empty"),
+    "prose": (b"It was a dark and stormy night.\n", "no events in it"),
+    "binary": (b"\x7fELF\0\0\0\0" * 9, "neither perf.data nor trace.dat"),
+    "byte order": (b"2ELIFREP" + bytes(100), "byte order"),
+    "cut xz": (lzma.compress(b"x" * 100000)[:-20], "cut off"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_trace(kind: str, tmp_path: Path) -> None:
+    data, reason = BAD[kind]
+    path = tmp_path / "bad"
+    path.write_bytes(data)
+    with pytest.raises(Fail, match=reason) as fail:
+        read(path)
+    assert "\n" not in str(fail.value)
+
+
+@pytest.mark.skipif(not shutil.which("perf"), reason="no perf")
+def test_perf_data_that_is_cut_off(tmp_path: Path) -> None:
+    """What perf itself wrote, without its end."""
+    whole = tmp_path / "perf.data"
+    subprocess.run(["perf", "record", "-q", "-e", "dummy", "-o", whole, "true"], check=True,
+                   capture_output=True)
+    cut = tmp_path / "cut.data"
+    cut.write_bytes(whole.read_bytes()[:whole.stat().st_size * 2 // 3])
+    with pytest.raises(Fail, match="cut off") as fail:
+        read(cut)
+    assert "\n" not in str(fail.value)
+
+
+@pytest.mark.skipif(not shutil.which("trace-cmd"), reason="no trace-cmd")
+def test_trace_dat_that_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "trace.dat"
+    path.write_bytes(b"\x17\x08\x44tracing6\0\0\0\x08")
+    with pytest.raises(Fail, match="trace-cmd") as fail:
+        read(path)
+    assert "\n" not in str(fail.value)

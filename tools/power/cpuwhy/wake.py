@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What ended an idle time: timer, device, another CPU; and who is behind it."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from . import events
+
+#: Handlers of the tick; the kernel renamed it in 6.9.
+TICK = {"tick_nohz_handler", "tick_sched_timer", "tick_sched_handle"}
+#: Interrupt entries and what to call them.
+VECTORS = {"local_timer_entry": "timer", "reschedule_entry": "reschedule",
+           "call_function_entry": "function call",
+           "call_function_single_entry": "function call",
+           "irq_work_entry": "irq work", "thermal_apic_entry": "thermal",
+           "x86_platform_ipi_entry": "platform IPI", "error_apic_entry": "APIC error",
+           "spurious_apic_entry": "spurious"}
+IPIS = {"reschedule", "function call"}
+#: Frames between the one who wants a timer and the event that tells of it.
+MACHINERY = re.compile(r"^(trace_event_|ftrace_|__traceiter_|perf_trace_|event_triggers|"
+                       r"(__)?(hr)?timer_(start|reduce|mod)|enqueue_hrtimer|hrtimer_start|"
+                       r"hrtimer_(sleeper_start|reprogram)|__hrtimer_start|__mod_timer|mod_timer|"
+                       r"add_timer|schedule_(hr)?timeout|__?internal_add_timer|do_nanosleep|"
+                       r"enqueue_timer|debug_|start_hrtimer|calc_wheel|queue_delayed_work)")
+
+SWITCH = re.compile(r" prev_pid=(\d+) .* next_comm=(.*) next_pid=(\d+) ")
+WAKING = re.compile(r"comm=(.*) pid=(\d+) prio=")
+HRTIMER_START = re.compile(r"hrtimer=(\S+) function=(\S+)")
+TIMER_START = re.compile(r"timer=(\S+) function=(\S+)")
+FUNCTION = re.compile(r"function=(\S+)")
+IRQ = re.compile(r"irq=(\d+) name=(\S+)")
+CPU_LIST = re.compile(r"cpumask=([\d,-]+)")
+CALLSITE = re.compile(r"callsite=([^\s+]+)")
+
+
+class Cause(NamedTuple):
+    """Why a CPU woke; two wake-ups with an equal one are counted together."""
+    kind: str           # tick, timer, device, IPI, store, other, unknown
+    name: str           # function, interrupt, kind of IPI
+    who: str = ""       # task that armed the timer or sent the IPI
+    site: str = ""      # function that armed it or sent it
+    woke: str = ""      # task that ran next, if the IPI was for one
+
+    def __str__(self) -> str:
+        text = f"{self.kind} {self.name}" if self.kind not in (self.name, "unknown") else self.name
+        if self.who:
+            text += f" by {self.who}"
+        if self.site:
+            text += f" in {self.site}"
+        if self.woke:
+            text += f" for {self.woke}"
+        return text
+
+
+@dataclass
+class Timer:
+    function: str
+    who: str
+    site: str = ""
+
+
+@dataclass
+class Wake:
+    """What was seen of one wake-up, in the order in which it came."""
+    first: str = ""                     # name of the first interrupt, of VECTORS or a device's
+    device: bool = False
+    hrtimer: Timer | None = None        # first that expired and was not the tick
+    wheel: Timer | None = None
+    tick: bool = False
+
+
+@dataclass
+class Sent:
+    time: int
+    who: str
+    site: str
+    cpu: int
+
+
+def plain(function: str) -> str:
+    """trace-cmd's plugins add the offset."""
+    return function.removesuffix("/0x0")
+
+
+@dataclass
+class Causes:
+    """Armed timers, IPIs on their way and woken tasks, of the whole machine."""
+    timers: dict[str, Timer] = field(default_factory=dict)
+    sent: dict[int, Sent] = field(default_factory=dict)
+    wakers: dict[str, str] = field(default_factory=dict)    # task: who woke it
+    last_armed: Timer | None = None
+
+    def arm(self, head: str, text: str, pattern: re.Pattern[str]) -> None:
+        if match := pattern.search(text):
+            timer = Timer(plain(match[2]), events.task(head)[0])
+            self.timers[match[1]] = self.last_armed = timer
+
+    def frame(self, symbol: str) -> None:
+        timer = self.last_armed
+        if timer is not None and not timer.site and not MACHINERY.match(symbol):
+            timer.site = symbol
+
+    def cancel(self, text: str) -> None:
+        self.timers.pop(text[text.index("=") + 1:].split(None, 1)[0], None)
+
+    def expire(self, text: str) -> Timer:
+        address = text[text.index("=") + 1:].split(None, 1)[0]
+        timer = self.timers.pop(address, None)
+        if timer is None:
+            match = FUNCTION.search(text)
+            # Armed before the recording began.
+            timer = Timer(plain(match[1]) if match else "?", "")
+        return timer
+
+    def send(self, now: int, cpu: int, head: str, targets: list[int], text: str) -> None:
+        site = CALLSITE.search(text)
+        who = events.task(head)[0]
+        for target in targets:
+            if target != cpu:
+                self.sent[target] = Sent(now, who, site[1] if site else "", cpu)
+
+    def waking(self, head: str, text: str) -> None:
+        if match := WAKING.search(text):
+            self.wakers[match[2]] = events.task(head)[0]
+
+    def ran(self, tid: str) -> str:
+        """Who woke a task that now runs."""
+        return self.wakers.pop(tid, "")
+
+    def cause(self, wake: Wake, cpu: int, since: int, task: str, waker: str) -> Cause:
+        """The cause of a wake-up, and @task, which ran after it, if one did."""
+        if wake.device:
+            return Cause("device", wake.first, woke=task)
+        if wake.first == "timer":
+            return self._timer(wake, task)
+        sent = self.sent.pop(cpu, None)
+        if sent is not None and sent.time < since:
+            sent = None
+        who = waker or (sent.who if sent else "")
+        site = sent.site if sent else ""
+        if wake.first in IPIS:
+            return Cause("IPI", wake.first, who, site, task)
+        if wake.first:
+            return Cause("other", wake.first, woke=task)
+        if task:
+            # The CPU watched need_resched, and whoever woke the task set it.
+            return Cause("store", "need_resched", who, site, task)
+        return Cause("unknown", "no interrupt seen")
+
+    @staticmethod
+    def _timer(wake: Wake, task: str) -> Cause:
+        timer = wake.hrtimer or wake.wheel
+        if timer is not None:
+            return Cause("timer", timer.function, timer.who, timer.site,
+                         "" if task == timer.who else task)
+        if wake.tick:
+            return Cause("tick", "tick", woke=task)
+        return Cause("timer", "nothing due", woke=task)
+
+
+def cpu_list(text: str) -> list[int]:
+    cpus: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            cpus += range(int(first), int(last or first) + 1)
+    return cpus
