@@ -70,7 +70,8 @@ def test_make_variables_do_not_reach_other_programs(monkeypatch):
 
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"check", "build", "qemu", "guest", "test", "lint", "idle-loads"}
+    assert set(groups) == {"check", "build", "qemu", "guest", "test", "cpuwhy", "lint",
+                           "idle-loads"}
     assert all(groups.values())
 
 
