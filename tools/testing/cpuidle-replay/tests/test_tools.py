@@ -51,11 +51,12 @@ def test_compare_margin() -> None:
 @pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
 def test_generated_traces_are_well_formed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "LOADS", {name: (300, load) for name, (_, load) in generate.LOADS.items()})
+    monkeypatch.setattr(generate, "PERIODS_DRAWN", 300)
     for directory, seed in (("a", 1), ("b", 1), ("c", 2)):
         monkeypatch.setattr(sys, "argv", ["generate.py", str(tmp_path / directory), "--seed", str(seed)])
         generate.main()
     traces = sorted((tmp_path / "a").iterdir())
-    assert len(traces) == len(generate.LOADS)
+    assert len(traces) == len(generate.LOADS) + generate.DRAWN
     done = run("--json", "--states", "skx", "--governor", "oracle", *traces)
     assert done.returncode == 0, done.stderr
     assert all(json.loads(line)["governors"]["oracle"]["decisions"] == 300 for line in done.stdout.splitlines())
