@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, idle, man, record, replay, show, states
+from . import VERSION, doctor, idle, man, record, replay, show, states
 from .errors import Fail
 from .events import Source
 
@@ -116,6 +116,16 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--hz", type=int, default=0, help="CONFIG_HZ, if it is not recorded")
     sub.set_defaults(run=_replay)
 
+    sub = commands.add_parser(
+        "doctor", help="what is set up badly, with the command that mends it",
+        description="What is set up badly on this machine, a line each with what it does (slow,"
+        " hot, awake) and the command that mends it. Reads sysfs, proc and the kernel's log"
+        " only, and changes nothing. Exit status 1 if there is something.")
+    sub.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
+                     help="a copy of another machine's sys and proc, and its log as dmesg")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    sub.set_defaults(run=_doctor)
+
     sub = commands.add_parser("man", help="print the manual page",
                               description="Print the manual page, for man -l or to install.")
     sub.set_defaults(run=_man)
@@ -197,6 +207,14 @@ def _replay(args: argparse.Namespace) -> int:
     for cpu, rows in sorted(writer.rows.items()):
         print(f"{writer.path(cpu)}: {rows} idle periods, no events lost")
     return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    if not (args.root / "sys/devices/system/cpu").is_dir():
+        raise Fail(f"{args.root}: has no sys/devices/system/cpu")
+    findings = doctor.examine(doctor.System(args.root))
+    show.doctor(findings, args.json)
+    return int(bool(findings))
 
 
 def _man(args: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .doctor import Finding
 from .events import Facts
 from .idle import Bill, Result, Tally, against_sysfs
 from .wake import Cause
@@ -210,6 +212,22 @@ def _agreement(result: Result, out: Console) -> None:
                         else (f"{a.trace:,}", f"{a.sysfs:,}"))
         out.print(f"[yellow]sysfs: CPU {a.cpu} {escape(a.state)} {a.counter} is {sysfs},"
                   f" the trace has {trace}[/]")
+
+
+def doctor(findings: list[Finding], as_data: bool) -> None:
+    if as_data:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+        return
+    out = console()
+    colours = {"slow": "blue", "hot": "red", "awake": "yellow"}
+    for finding in findings:
+        colour = colours[finding.effect]
+        out.print(f"[{colour}]{finding.effect:5}[/] [bold]{finding.about}[/]:"
+                  f" {escape(finding.says)}", soft_wrap=True)
+        # Commands are to be copied, so they are not broken.
+        out.print(f"      [dim]{escape(finding.mend)}[/]", soft_wrap=True)
+    if not findings:
+        out.print("nothing is set up badly, as far as sysfs, proc and the kernel's log tell")
 
 
 def _side_by_side(results: list[Result], out: Console) -> None:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A machine that is set up well, and one mistake at a time."""
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+from cpuwhy import doctor
+
+CPU = "sys/devices/system/cpu"
+MODEL = "Intel(R) Core(TM) i5-2400 CPU @ 3.10GHz"
+LOG = ("[    0.000000] Linux version 6.12.117\n[    0.300000] smpboot: Estimated ratio of average"
+       " max frequency by base frequency (times 1024): 1057\n")
+CPUINFO = (f"processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: {MODEL}\n"
+           "flags\t\t: fpu aperfmperf\n\nprocessor\t: 1\n")
+TIMERS = ("cpu: 0\n  .idle_calls     : 5000\n  .idle_sleeps    : 3000\n"
+          "cpu: 1\n  .idle_calls     : 5000\n  .idle_sleeps    : 3000\n")
+GOOD: dict[str, str | None] = {
+    "proc/cpuinfo": CPUINFO, "proc/timer_list": TIMERS,
+    "proc/cmdline": "quiet", "proc/uptime": "1000.00 1900.00", "dmesg": LOG,
+    "proc/sys/kernel/timer_migration": "1", "proc/sys/kernel/sched_util_clamp_max": "1024",
+    "proc/77/comm": "daemon",
+    "proc/77/task/77/stat": "77 (a daemon) S " + " ".join(["0"] * 18 + ["100"]) + " 0",
+    "proc/77/task/77/status": "Name:\tdaemon\nvoluntary_ctxt_switches:\t900\n",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
+    f"{CPU}/cpuidle/current_driver": "intel_idle", f"{CPU}/cpuidle/current_governor": "menu",
+    f"{CPU}/intel_pstate/no_turbo": "0", f"{CPU}/intel_pstate/max_perf_pct": "100",
+    **{f"{CPU}/cpu{n}/{name}": value for n in (0, 1) for name, value in {
+        "cpufreq/scaling_driver": "intel_cpufreq", "cpufreq/scaling_governor": "schedutil",
+        "cpufreq/cpuinfo_max_freq": "3600000", "cpufreq/scaling_max_freq": "3600000",
+        "cpufreq/cpuinfo_min_freq": "1200000", "cpufreq/scaling_min_freq": "1200000",
+        "power/pm_qos_resume_latency_us": "0", "power/energy_perf_bias": "6",
+        "thermal_throttle/core_throttle_count": "0",
+        "cpuidle/state0/name": "POLL", "cpuidle/state0/disable": "0",
+        "cpuidle/state1/name": "C6", "cpuidle/state1/disable": "0"}.items()}}
+
+
+def examine(root: Path, changes: dict[str, str | None]) -> list[doctor.Finding]:
+    for name, text in {**GOOD, **changes}.items():
+        if text is not None:
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n")
+    return doctor.examine(doctor.System(root))
+
+
+def test_nothing_to_say_of_a_good_machine(tmp_path: Path) -> None:
+    assert examine(tmp_path, {}) == []
+
+
+# What is changed; about what the finding is, a part of what it says, and of the command.
+MISTAKES: list[tuple[dict[str, str | None], str, str, str]] = [
+    ({f"{CPU}/cpu{n}/cpufreq/scaling_driver": None for n in (0, 1)},
+     "driver", "no cpufreq driver", "modprobe"),
+    ({"proc/cpuinfo": CPUINFO.replace("fpu", "hwp"),
+      **{f"{CPU}/cpu{n}/cpufreq/scaling_driver": "acpi-cpufreq" for n in (0, 1)}},
+     "driver", "though the CPU has HWP", "intel_pstate=active"),
+    ({f"{CPU}/cpu1/cpufreq/scaling_governor": "powersave"},
+     "governor", "powersave on CPU 1: always the lowest", "schedutil"),
+    ({f"{CPU}/cpu1/cpufreq/scaling_governor": "ondemand"},
+     "governor", "CPUs differ: schedutil on 0, ondemand on 1", "schedutil"),
+    ({f"{CPU}/cpu{n}/cpufreq/scaling_governor": "performance" for n in (0, 1)},
+     "governor", "performance on CPUs 0-1", "schedutil"),
+    ({f"{CPU}/cpu0/cpufreq/energy_performance_preference": "power"},
+     "EPP", "power on CPU 0", "echo balance_performance"),
+    ({f"{CPU}/cpu0/power/energy_perf_bias": "15"}, "EPB", "15 of 15 on CPU 0", "echo 6"),
+    ({f"{CPU}/cpu1/cpufreq/scaling_max_freq": "1200000"},
+     "limits", "scaling_max_freq is 1200 MHz on CPU 1, the hardware's is 3600", "echo 3600000"),
+    ({f"{CPU}/cpu1/cpufreq/scaling_min_freq": "1300000"},
+     "limits", "scaling_min_freq is 1300 MHz on CPU 1", "echo 1200000"),
+    ({f"{CPU}/intel_pstate/no_turbo": "1"}, "limits", "turbo is switched off", "echo 0"),
+    ({f"{CPU}/intel_pstate/max_perf_pct": "99"}, "limits", "99 %", "echo 100"),
+    ({"proc/sys/kernel/sched_util_clamp_max": "512"}, "limits", "512 of 1024", "sysctl"),
+    ({f"{CPU}/cpu1/thermal_throttle/core_throttle_count": "3"}, "limits", "CPU 1 got too hot",
+     "cooling"),
+    ({"dmesg": LOG + "Scheduler frequency invariance went wobbly, disabling!"},
+     "invariance", "since a bad sample", "reboot"),
+    ({"dmesg": LOG.splitlines()[0]}, "invariance", "found no turbo table", "a kernel that knows"),
+    ({f"{CPU}/freq_invariance/enabled": "0",
+      "dmesg": LOG + "freq_invariance: off, APERF and MPERF do not count"},
+     "invariance", "off, APERF and MPERF do not count", "freq_invariance/enabled"),
+    ({f"{CPU}/cpu1/freq_invariance/quarantined": "1"},
+     "invariance", "CPU 1 are quarantined", "freq_invariance/enabled"),
+    ({"proc/cpuinfo": CPUINFO.replace("aperfmperf", "")},
+     "invariance", "no APERF and MPERF", "ondemand"),
+    ({"dmesg": LOG.replace("1057", "1024")}, "freq_max", "takes 1024/1024", "microcode"),
+    ({"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
+     "clock", "clocksource hpet", "firmware"),
+    ({f"{CPU}/cpuidle/current_driver": "none"}, "idle", "no cpuidle driver", "intel_idle"),
+    ({"proc/cmdline": "quiet intel_idle.max_cstate=1"},
+     "idle", "intel_idle.max_cstate=1", "update-grub"),
+    ({f"{CPU}/cpuidle/current_governor": "ladder"}, "idle", "ladder", "echo menu"),
+    ({f"{CPU}/cpu{n}/cpuidle/state1/disable": "1" for n in (0, 1)},
+     "idle", "C6 is disabled on CPUs 0-1", "state1/disable"),
+    ({f"{CPU}/cpu1/power/pm_qos_resume_latency_us": "20"},
+     "PM QoS", "CPU 1 may take 20 us to wake up", "echo 0"),
+    ({"proc/timer_list": TIMERS.replace("3000", "49")},
+     "tick", "stopped in 98 of 10000 idle times on CPUs 0-1", "cpuwhy idle"),
+    ({"proc/sys/kernel/timer_migration": "0"}, "tick", "timers stay on idle CPUs", "sysctl"),
+    ({"proc/77/task/77/status": "voluntary_ctxt_switches:\t99900"},
+     "timers", "daemon (PID 77) wakes 100 times a second", "cpuwhy idle"),
+]
+
+
+@pytest.mark.parametrize("changes, about, says, mend", MISTAKES,
+                         ids=[f"{m[1]}-{n}" for n, m in enumerate(MISTAKES)])
+def test_one_mistake(changes: dict[str, str | None], about: str, says: str, mend: str,
+                     tmp_path: Path) -> None:
+    found = examine(tmp_path, changes)
+    matching = [f for f in found if f.about == about and says in f.says]
+    assert len(matching) == 1 and mend in matching[0].mend, found
+    # Two governors may both be worth a line; anything else is a consequence.
+    assert {f.about for f in found} == {about}
+
+
+def test_who_holds_the_latency_limit(tmp_path: Path) -> None:
+    device = tmp_path / "dev/cpu_dma_latency"
+    device.parent.mkdir()
+    device.write_bytes(struct.pack("=i", 20))
+    (tmp_path / "proc/77/fd").mkdir(parents=True)
+    os.symlink("/dev/cpu_dma_latency", tmp_path / "proc/77/fd/5")
+    finding, = examine(tmp_path, {})
+    assert finding.says == "daemon (PID 77) holds /dev/cpu_dma_latency; the limit is 20 us"
+
+
+@pytest.mark.parametrize("drivers", ["intel_pstate", "amd-pstate-epp"])
+def test_powersave_is_right_where_the_hardware_chooses(drivers: str, tmp_path: Path) -> None:
+    assert examine(tmp_path, {f"{CPU}/cpu{n}/cpufreq/scaling_{name}": value for n in (0, 1)
+                              for name, value in (("driver", drivers),
+                                                  ("governor", "powersave"))}) == []
+
+
+def test_the_table_of_real_parts_is_there() -> None:
+    assert len(doctor.parts()) > 100
