@@ -1,48 +1,154 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What a decision costs: instructions and time per select and reflect.
+"""What a decision costs: instructions and cache lines of select and reflect.
 
-Instructions are the governor's own, as valgrind's callgrind counts them in the
-replay; the services that it calls are left out. Time includes these and is what
-the replay needs for a governor beyond what it needs for a bound.
+valgrind's lackey tells each instruction and access of the replay. Those of a
+governor's own functions count, by symbol; the services that it calls and the stack,
+which the idle loop has used just before, do not. Warm, a call takes its
+instructions. Cold, each line of 64 bytes that it touches, code or data, is a miss.
+With --time, also ns per decision on this machine: what the replay takes for a
+governor beyond what it takes for a bound.
 """
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import re
 import resource
 import subprocess
 import sys
 import tempfile
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-GOVERNORS = {"teo": "teo", "base-teo": "teo", "base-menu": "menu"}      # name: prefix of its functions
-BOUND = "oracle"
+GOVERNORS = ["teo", "base-teo", "base-menu"]
+BOUND = "timer"
+CALLS = ("select", "reflect")
+LINE = 64
+STACK = 0x1f_0000_0000      # where valgrind's is, above all else
 REPEAT = 20      # replays of a trace, to have something to measure
 TEN = """POLL 0 0 polling
 A 200 200\nB 1000 1000\nC 4000 10000\nD 20000 60000\nE 50000 200000
 F 80000 400000\nG 120000 800000\nH 300000 2000000\nI 600000 6000000
 """
-COUNT = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+(\S+)", re.M)
+SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) [tT] (\S+)\t(\S+):\d+$", re.M)
 
 
-def decisions(output: str, governor: str) -> int:
-    return sum(json.loads(line)["governors"][governor]["decisions"] for line in output.splitlines())
+@dataclass
+class Cost:
+    """Of all calls of one kind."""
+    calls: int = 0
+    instructions: int = 0
+    code_lines: int = 0
+    data_lines: int = 0
+
+    def each(self) -> str:
+        n = max(self.calls, 1)
+        return f"{self.instructions / n:6.0f} {self.code_lines / n:6.1f} {self.data_lines / n:6.1f}"
 
 
-def instructions(program: str, governor: str, states: str, traces: list[str], scratch: Path) -> float:
-    prefix = GOVERNORS[governor]
-    out = scratch / "callgrind"
-    run = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
-                          f"--toggle-collect={prefix}_select", f"--toggle-collect={prefix}_reflect",
-                          program, "--governor", governor, "--states", states, "--json", *traces],
-                         capture_output=True, text=True, check=True)
-    lines = subprocess.run(["callgrind_annotate", "--threshold=100", out],
-                           capture_output=True, text=True, check=True).stdout
-    own = sum(int(count.replace(",", "")) for count, where in COUNT.findall(lines)
-              if ":" in where and "emulate.c:" not in where)
-    return own / decisions(run.stdout, governor)
+@dataclass
+class Code:
+    """Where the functions of one governor are in the program."""
+    starts: list[int]
+    ends: list[int]
+    entries: dict[int, str]     # of select and reflect
+
+    def has(self, address: int) -> bool:
+        at = bisect_right(self.starts, address) - 1
+        return at >= 0 and address < self.ends[at]
+
+
+def source_of(governor: str) -> tuple[str, str]:
+    """Part of the source's path, and the governor's name in it."""
+    kind = governor.rpartition("-")[2]
+    if governor == kind:
+        return "drivers/cpuidle/governors", kind
+    return ("/base/" if governor.startswith("base-") else governor.rpartition("-")[0]), kind
+
+
+def find_code(program: Path, governor: str) -> Code:
+    """By the file that the debugging information names; of two, the one that fits."""
+    symbols = SYMBOL.findall(subprocess.run(["nm", "-lSn", program], capture_output=True, text=True, check=True).stdout)
+    where, kind = source_of(governor)
+    files = {file for *_, name, file in symbols if name == f"{kind}_select"}
+    fitting = [f for f in files if where in f and (governor != kind or "/base/" not in f)]
+    chosen = min(fitting, key=lambda f: "/replay/base/" in f and governor == kind)
+    directory = chosen.rpartition("/")[0]
+    own = [(int(a, 16), int(size, 16), name) for a, size, name, file in symbols
+           if file.startswith(directory + "/") and (kind in file.rpartition("/")[2] or name.startswith(kind))]
+    return Code([a for a, _, _ in own], [a + size for a, size, _ in own],
+                {a: call for a, _, name in own for call in CALLS if name == f"{kind}_{call}"})
+
+
+def count(lines: Iterable[str], code: Code, outside: Code) -> dict[str, Cost]:
+    """From lackey's trace. A call ends where the engine (`outside`) goes on."""
+    costs = {call: Cost() for call in CALLS}
+    cost: Cost | None = None
+    touched: tuple[set[int], set[int]] = (set(), set())
+    own = False
+    for line in lines:
+        kind = line[:2]
+        if kind == "I ":
+            address = int(line[3:line.index(",")], 16)
+            if cost is None:
+                if address not in code.entries:
+                    continue
+                cost = costs[code.entries[address]]
+                cost.calls += 1
+                touched = (set(), set())
+            elif outside.has(address):
+                cost.code_lines += len(touched[0])
+                cost.data_lines += len(touched[1])
+                cost = None
+                continue
+            own = code.has(address)
+            if own:
+                cost.instructions += 1
+                touched[0].add(address // LINE)
+        elif cost is not None and own and kind in (" L", " S", " M"):
+            at, _, size = line[3:].partition(",")
+            address = int(at, 16)
+            if address < STACK:
+                touched[1].update(range(address // LINE, (address + int(size) - 1) // LINE + 1))
+    return costs
+
+
+def engine_code(program: Path) -> Code:
+    symbols = SYMBOL.findall(subprocess.run(["nm", "-lSn", program], capture_output=True, text=True, check=True).stdout)
+    own = [(int(a, 16), int(size, 16)) for a, size, _, file in symbols if file.endswith("/engine.c")]
+    return Code([a for a, _ in own], [a + size for a, size in own], {})
+
+
+def measure(program: Path, governor: str, states: str, trace: Path) -> dict[str, Cost]:
+    with subprocess.Popen(["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-fd=1", program,
+                           "--governor", governor, "--states", states, "--json", trace],
+                          stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        return count(run.stdout, find_code(program, governor), engine_code(program))
+
+
+def excerpt(traces: list[Path], periods: int, scratch: Path) -> Path:
+    """Some idle times of each trace, one after another, as one trace."""
+    text: list[str] = []
+    shift = 0
+    for path in traces:
+        data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        rows = data.decode().splitlines()[:periods + 2]
+        text = text or rows[:2]
+        first = int(rows[2].split(",")[1])
+        for row in rows[2:]:
+            cpu, entry, rest = row.split(",", 2)
+            text.append(f"{cpu},{int(entry) - first + shift},{rest}")
+        last = text[-1].split(",")
+        # The ticks fall where they did.
+        shift = (int(last[1]) + int(last[2])) // 4_000_000 * 4_000_000 + 8_000_000
+    target = scratch / "excerpt.csv"
+    target.write_text("\n".join(text) + "\n")
+    return target
 
 
 def user_seconds(command: list[str]) -> tuple[float, str]:
@@ -51,34 +157,41 @@ def user_seconds(command: list[str]) -> tuple[float, str]:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, out
 
 
-def nanoseconds(program: str, governor: str, states: str, traces: list[str]) -> float:
+def nanoseconds(program: Path, governor: str, states: str, traces: list[Path]) -> float:
     """Best of five, as what disturbs it only makes it slower."""
     best: dict[str, float] = {}
+    number = 1
     for name in 5 * [governor, BOUND]:
-        spent, out = user_seconds([program, "--governor", name, *REPEAT * ["--states", states], "--json", *traces])
+        spent, out = user_seconds([str(program), "--governor", name, *REPEAT * ["--states", states], "--json",
+                                   *map(str, traces)])
         best[name] = min(best.get(name, spent), spent)
         if name == governor:
-            number = decisions(out, name)
+            number = sum(json.loads(line)["governors"][name]["decisions"] for line in out.splitlines())
     return 1e9 * (best[governor] - best[BOUND]) / number
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", help="governor-replay")
-    parser.add_argument("traces", nargs="+")
+    parser.add_argument("program", type=Path, help="governor-replay")
+    parser.add_argument("traces", nargs="+", type=Path)
+    parser.add_argument("--governor", nargs="+", default=GOVERNORS)
+    parser.add_argument("--periods", type=int, default=300, help="of each trace (default: 300)")
+    parser.add_argument("--time", action="store_true", help="also ns per decision")
     args = parser.parse_args()
 
-    print(f"{'states':8}" + "".join(f"{name:>22}" for name in GOVERNORS))
+    print("each: instructions, lines of code, lines of data")
+    print(f"{'states':8}{'governor':16}{'select':>20}{'reflect':>22}" + ("          ns" if args.time else ""))
     with tempfile.TemporaryDirectory() as scratch:
+        trace = excerpt(args.traces, args.periods, Path(scratch))
         ten = Path(scratch) / "ten"
         ten.write_text(TEN)
         for number, states in ((3, "c1-c6"), (5, "spr-c02"), (10, str(ten))):
-            print(f"{number:<8}", end="")
-            for governor in GOVERNORS:
-                count = instructions(args.program, governor, states, args.traces, Path(scratch))
-                spent = nanoseconds(args.program, governor, states, args.traces)
-                print(f"{count:>10.0f} instr {spent:>3.0f} ns", end="", flush=True)
-            print()
+            for governor in args.governor:
+                costs = measure(args.program, governor, states, trace)
+                line = f"{number:<8}{governor:16}{costs['select'].each()}  {costs['reflect'].each()}"
+                if args.time:
+                    line += f"{nanoseconds(args.program, governor, states, args.traces):12.0f}"
+                print(line, flush=True)
     return 0
 
 
