@@ -6,56 +6,41 @@
 /**
  * DOC: teo-description
  *
- * A CPU that goes idle knows one thing for sure: when its next timer is due.
- * What it does not know is whether something else comes first. This governor
- * starts from the time to the next timer event, the sleep length, and learns
- * how far it can be trusted in the situation at hand.
+ * A CPU that goes idle knows when its next timer is due, but not whether
+ * something else comes first. What comes first is learned: for each idle state
+ * the governor keeps a *score*, the decaying mean of what entering the state
+ * would have gained in energy. The target residency T of a state is where the
+ * driver sees the break-even with the next shallower one, so an idle time d gains
+ * (d - T) / T, a loss if d was too short. It counts as 3 T at most, so that a
+ * long idle time among many short ones does not outweigh them all. The governor
+ * enters the deepest state whose score is not negative, whose target residency
+ * fits into the time to the next timer and whose exit latency fits into the
+ * latency limit. Scores do not rise from state to state, so a later timer or a
+ * higher limit never leads to a shallower state.
  *
- * A *situation* is told by three things: the class of the sleep length (target
- * residencies are the limits between classes), the class of the last idle time,
- * and how that ended: by its timer, by something else while that timer is still
- * the next one, by something else otherwise, by the scheduler tick or a time
- * limit, and whether the tick has been stopped since.
+ * There are scores for each *situation*, which is told by the class of the last
+ * idle time and by how that ended: by its timer, by the scheduler tick (or the time
+ * limit of a polling state), or by something else. An idle time that the timer ended
+ * was cut short, and says only that nothing came until then: it makes no score
+ * fall. One that the tick or a time limit ended goes on. The governor is asked
+ * again, and all that it decided since the beginning learns from the whole, once
+ * something else ends it.
  *
- * For each situation the governor keeps the share of idle times that the timer
- * ended, and for each idle state a *score*, the decaying mean of what entering the
- * state would have gained in those that it did not end. The target residency T of
- * a state is where the driver sees the break-even with the next shallower one,
- * and the energies of both grow with the idle time d, so the gain is taken to
- * be (d - T) / T. It is negative where d was too short for the state, and cut
- * off at 1. Taking the mean of the gain, and not the likeliest class of d,
- * lets an idle time count by how much is at stake. Where T is below 50 us that
- * is little. There the gain is three times as steep, so that it is cut off
- * sooner, and it counts more how often the state is right. A situation that is
- * new starts with what is known of the one before it.
- *
- * The governor enters the deepest state that satisfies three conditions: its
- * target residency fits into the sleep length, its exit latency into the latency
- * limit, and it is worth it. That is so if its score is at least 1/8 (not 0,
- * because a state that is too deep costs latency besides energy). A score below is
- * made up for by the timer, if that ends enough of the idle times: each counts as
- * a gain of 1, since the sleep length is known to be long enough.
- *
- * *The tick* is stopped only together with the deepest state that the next timer
- * allows, so that nothing can keep a CPU in a shallow state for long: either
- * the tick ends that, or a timer does before the tick would. With a deep state
- * it is stopped whenever the next timer comes later: all it could do is to end
- * the state early, for it to be entered once more. With a shallow one that is no
- * loss, and a score like those of the states, with the tick period for T, tells
- * whether the tick would be hit often enough to be worth stopping.
- * If the tick (or the time limit of a polling state) wakes the CPU, that is no
- * wake-up to learn from. The idle time goes on, the governor is asked again, and
- * it counts in full once something else ends it. After three such wake-ups
- * in succession the sleep length alone decides, whatever the scores are.
+ * *The tick* is treated like a state with the target residency of half a tick
+ * period, which is how far away it is in the mean. It is stopped if that has a
+ * positive score and the next timer is more than a period away. If it is retained,
+ * the state has to fit into the time until then. So a state that is too
+ * shallow ends with the tick, and after three ticks in succession the next timer
+ * alone decides. That also decides if the tick has been stopped before and
+ * the timer is more than a period away.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. As it is part of the measured idle time, the governor observes
  * it: a CPU woken by the timer it was waiting for knows when that was due.
  *
- * *The sleep length* is not cheap to find out. After several idle times in a row
- * that no timer ended and that were far too short for all but the shallow
- * states, these are scored without it and the tick is retained, which limits
- * the damage if the run of short idle times ends here.
+ * *The sleep length*, the time to the next timer, is not cheap to find out. Where
+ * idle times come to less than half of what all but the shallow states need, it is not
+ * asked for, and the tick is retained.
  */
 
 #include <linux/cpuidle.h>
@@ -65,38 +50,23 @@
 #include <linux/sched/clock.h>
 #include <linux/tick.h>
 
-#include "gov.h"
 #include "teo_core.h"
 
 /* How an idle time ended, as far as it tells something about the next one. */
 enum teo_end {
 	TEO_END_OTHER,
-	TEO_END_SAME,		/* as before, and the next timer is still the same */
 	TEO_END_TIMER,
 	TEO_END_SAFETY_NET,	/* own tick or time limit: not over yet */
 	TEO_END_NR
 };
 
-/* Sleep length classes, and one for "not asked". */
-#define TEO_SLEEP_CLASSES	(TEO_CLASSES + 1)
-#define TEO_ROWS_PER_SLEEP	(TEO_CLASSES * TEO_END_NR * 2)
-#define TEO_ROWS		(TEO_SLEEP_CLASSES * TEO_ROWS_PER_SLEEP)
-#define TEO_ROWS_ASKED		(TEO_CLASSES * TEO_ROWS_PER_SLEEP)
+#define TEO_ROWS		(TEO_CLASSES * TEO_END_NR)
 
 /* Decisions that one idle time may consist of; more are not remembered. */
 #define TEO_PENDING		4
 
-/* Idle times in a row that make the next one certain to be short. */
-#define TEO_SHORT_RUN		8
-
 /* After so many safety nets in a row only the timer counts. */
 #define TEO_SAFETY_NETS		3
-
-/* A wake-up this close before the timer is the timer's. */
-#define TEO_TIMER_SLACK_NS	(2 * NSEC_PER_USEC)
-
-/* Times to the next timer that agree so well tell of the same timer. */
-#define TEO_SAME_TIMER_NS	(4 * NSEC_PER_USEC)
 
 /* Idle again this soon after a safety net: it was for nothing. */
 #define TEO_SAME_IDLE_NS	(50 * NSEC_PER_USEC)
@@ -105,95 +75,52 @@ enum teo_end {
  * struct teo_pending - a decision whose idle time is not over
  * @start: when it was taken
  * @row: the situation
- * @bin: bin of the sleep length
  */
 struct teo_pending {
 	u64 start;
-	u16 row;
-	u8 bin;
+	struct teo_row *row;
 };
 
 /**
  * struct teo_cpu - what the governor knows about a CPU
- * @table: its idle states
  * @sleep: sleep length at the last decision, KTIME_MAX if not asked for
  * @delta: time to the next timer event, tick included, at that time
  * @measured: how long the last decision's state was rested in
- * @timer: when the timer is due that @sleep is about
- * @short_ns: idle times below make only shallow states worth while
- * @shallow: the deepest state that needs no sleep length
- * @latency: observed exit latency per state
- * @pending: decisions to learn from when the idle time is over
- * @nr_pending: number of those
- * @short_run: idle times in a row below @short_ns that no timer ended
+ * @deep: first column that is not shallow
+ * @nr_pending: number of decisions in @pending
  * @safety_nets: wake-ups in a row by the own tick or a time limit
  * @last_class: class of the last idle time
  * @end: how the last idle time ended
  * @reflected: the last decision was carried out
+ * @pending: decisions to learn from when the idle time is over
+ * @latency: observed exit latency per state, in ns
+ * @table: the idle states
  * @row: one per situation
  *
  * Only used by the CPU itself with interrupts off, or while its cpuidle device
  * is disabled.
  */
 struct teo_cpu {
-	struct teo_table table;
 	s64 sleep;
 	s64 delta;
 	s64 measured;
-	u64 timer;
-	s64 short_ns;
-	int shallow;
-	s64 latency[CPUIDLE_STATE_MAX];
-	struct teo_pending pending[TEO_PENDING];
+	u8 deep;
 	u8 nr_pending;
-	u8 short_run;
 	u8 safety_nets;
 	u8 last_class;
 	u8 end;
 	bool reflected;
+	struct teo_pending pending[TEO_PENDING];
+	s32 latency[CPUIDLE_STATE_MAX];
+	struct teo_table table;
 	struct teo_row row[TEO_ROWS];
 };
 
 static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
 
-static unsigned int teo_row_index(const struct teo_cpu *cpu,
-				  unsigned int sleep_class, bool tick_stopped)
-{
-	unsigned int row = sleep_class * TEO_CLASSES + cpu->last_class;
-
-	return (row * TEO_END_NR + cpu->end) * 2 + tick_stopped;
-}
-
-/* Take a look at the next timer. */
-static void teo_ask_timer(struct teo_cpu *cpu, u64 now)
-{
-	ktime_t delta;
-	s64 moved;
-
-	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
-	cpu->delta = delta;
-
-	moved = now + cpu->sleep - cpu->timer;
-	cpu->timer += moved;
-	if (cpu->end == TEO_END_OTHER && abs(moved) < TEO_SAME_TIMER_NS)
-		cpu->end = TEO_END_SAME;
-}
-
-/* The decision before this one is the last that is pending, or was. */
-static noinline void teo_new_situation(struct teo_cpu *cpu, unsigned int row)
-{
-	unsigned int last = cpu->nr_pending ? cpu->nr_pending - 1 : 0;
-
-	teo_row_inherit(&cpu->row[row], &cpu->row[cpu->pending[last].row]);
-}
-
-static void teo_note_decision(struct teo_cpu *cpu, u64 now, unsigned int row,
-			      unsigned int bin)
+static void teo_note_decision(struct teo_cpu *cpu, u64 now, struct teo_row *row)
 {
 	struct teo_pending *p;
-
-	if (unlikely(!cpu->row[row].events))
-		teo_new_situation(cpu, row);
 
 	if (cpu->nr_pending < TEO_PENDING)
 		cpu->nr_pending++;
@@ -201,47 +128,16 @@ static void teo_note_decision(struct teo_cpu *cpu, u64 now, unsigned int row,
 	p = &cpu->pending[cpu->nr_pending - 1];
 	p->start = now;
 	p->row = row;
-	p->bin = bin;
 }
 
-static __always_inline void teo_learn_one(struct teo_cpu *cpu,
-					  const struct teo_pending *p, u64 end,
-					  bool timer)
-{
-	teo_learn(&cpu->row[p->row], &cpu->table, end - p->start, p->bin, timer);
-}
-
-/*
- * The idle time is over: all decisions taken in it learn how long it was. Those
- * that did not ask for a timer do not learn that it was one.
- */
-static noinline void teo_learn_all(struct teo_cpu *cpu, u64 end)
+/* The idle time is over: all decisions taken in it learn how long it was. */
+static void teo_learn_all(struct teo_cpu *cpu, u64 end, bool timer)
 {
 	while (cpu->nr_pending) {
 		const struct teo_pending *p = &cpu->pending[--cpu->nr_pending];
 
-		teo_learn_one(cpu, p, end, cpu->end == TEO_END_TIMER &&
-					   p->row < TEO_ROWS_ASKED);
+		teo_learn(p->row, &cpu->table, end - p->start, timer);
 	}
-}
-
-/* It is rarely more than one. */
-static void teo_learn_pending(struct teo_cpu *cpu, u64 end, bool timer)
-{
-	if (unlikely(cpu->nr_pending != 1)) {
-		teo_learn_all(cpu, end);
-		return;
-	}
-	cpu->nr_pending = 0;
-	teo_learn_one(cpu, &cpu->pending[0], end, timer);
-}
-
-static void teo_count_short(struct teo_cpu *cpu, s64 idle, bool timer)
-{
-	if (idle >= cpu->short_ns || timer)
-		cpu->short_run = 0;
-	else if (cpu->short_run < TEO_SHORT_RUN)
-		cpu->short_run++;
 }
 
 /* An exit that a timer event caused, due @due ns after the entry. */
@@ -252,43 +148,30 @@ static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
 						cpu->measured - due, worst);
 }
 
-/* A safety net may have made a task run: then the idle time did end there. */
-static void teo_check_over(struct teo_cpu *cpu, u64 now)
-{
-	u64 end = cpu->pending[cpu->nr_pending - 1].start + cpu->measured;
-
-	if ((s64)(now - end) > TEO_SAME_IDLE_NS)
-		teo_learn_all(cpu, end);
-}
-
 /* Take account of what came of the last decision. */
 static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int state,
 		       u64 now)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
+	u64 first = cpu->pending[0].start;
 	u64 last = cpu->pending[cpu->nr_pending - 1].start;
-	enum teo_end end = cpu->end;
-	s64 idle;
+	s64 idle = teo_idle_time(cpu->measured, cpu->latency[state], cpu->sleep);
 
-	idle = teo_idle_time(cpu->measured, cpu->latency[state], cpu->sleep);
-
-	if (end == TEO_END_SAFETY_NET) {
+	if (cpu->end == TEO_END_TIMER) {
+		teo_observe_latency(cpu, state, cpu->sleep, worst);
+		teo_learn_all(cpu, last + idle, true);
+		idle += last - first;
+	} else if (cpu->end == TEO_END_OTHER) {
+		teo_learn_all(cpu, last + idle, false);
+		idle += last - first;
+	} else {
 		if (cpu->delta < cpu->measured)
 			teo_observe_latency(cpu, state, cpu->delta, worst);
-		cpu->short_run = 0;
-		teo_check_over(cpu, now);
-	} else {
-		bool timer = end == TEO_END_TIMER;
-
-		if (timer) {
-			teo_observe_latency(cpu, state, cpu->sleep, worst);
-			idle = cpu->sleep;
-		}
-		teo_count_short(cpu, idle, timer);
-		teo_learn_pending(cpu, last + idle, timer);
-		idle += last - cpu->pending[0].start;
+		/* It may have made a task run: then the idle time did end there. */
+		if ((s64)(now - last) - cpu->measured > TEO_SAME_IDLE_NS)
+			teo_learn_all(cpu, last + cpu->measured, false);
 	}
-	cpu->last_class = cpu->table.class[teo_bin(&cpu->table, idle)];
+	cpu->last_class = teo_class(idle);
 }
 
 /*
@@ -303,9 +186,8 @@ static noinline void teo_not_entered(struct teo_cpu *cpu)
 
 	cpu->end = TEO_END_OTHER;
 	cpu->safety_nets = 0;
-	teo_count_short(cpu, 0, false);
-	teo_learn_all(cpu, last);
-	cpu->last_class = cpu->table.class[teo_bin(&cpu->table, last - first)];
+	teo_learn_all(cpu, last, false);
+	cpu->last_class = teo_class(last - first);
 }
 
 static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
@@ -329,71 +211,29 @@ static bool teo_trust_timer(const struct teo_cpu *cpu, bool tick_stopped)
 	       (tick_stopped && cpu->sleep > TICK_NSEC);
 }
 
-/* A run of short idle times: choose without asking for the sleep length. */
-static int teo_select_shallow(struct teo_cpu *cpu, struct cpuidle_driver *drv,
-			      struct cpuidle_device *dev, s64 latency_req, u64 now)
-{
-	unsigned int row = teo_row_index(cpu, TEO_CLASSES, false);
-	int deepest;
-
-	cpu->sleep = KTIME_MAX;
-	cpu->delta = KTIME_MAX;
-	teo_note_decision(cpu, now, row, cpu->shallow);
-	return teo_choose(drv, dev, latency_req, &cpu->row[row], TEO_ENTER,
-			  cpu->shallow, &deepest);
-}
-
-/* The tick stays, and what it would cut too short is not entered. */
-static int teo_before_tick(const struct teo_cpu *cpu, struct cpuidle_driver *drv,
-			   struct cpuidle_device *dev, s64 latency_req, int state)
-{
-	int i;
-
-	for (i = state; cpu->table.column[state].residency > cpu->delta && i > 0; )
-		if (teo_state_usable(drv, dev, latency_req, --i))
-			state = i;
-	return state;
-}
-
-/* @state is the deepest that the next timer allows. */
-static bool teo_stops_tick(const struct teo_cpu *cpu, struct cpuidle_driver *drv,
-			   const struct teo_row *row, int state)
-{
-	if (drv->states[state].flags & CPUIDLE_FLAG_POLLING)
-		return false;
-
-	return cpu->safety_nets >= TEO_SAFETY_NETS ||
-	       teo_wants_tick_stopped(row, &cpu->table, state, cpu->sleep,
-				      cpu->delta, TICK_NSEC);
-}
-
-/* The sleep length is known: choose, and decide on the tick. */
+/* The sleep length is known: decide on the tick, and choose. */
 static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 			       struct cpuidle_device *dev, s64 latency_req,
-			       u64 now, bool *stop_tick)
+			       const struct teo_row *row, bool *stop_tick)
 {
 	bool tick_stopped = tick_nohz_tick_stopped();
-	int bin = teo_bin(&cpu->table, cpu->sleep);
-	unsigned int index = teo_row_index(cpu, cpu->table.class[bin],
-					   tick_stopped);
-	const struct teo_row *row = &cpu->row[index];
-	int enter = teo_trust_timer(cpu, tick_stopped) ? S16_MIN : TEO_ENTER;
-	int state, deepest;
+	ktime_t delta;
+	bool stop;
+	int state;
 
-	teo_note_decision(cpu, now, index, bin);
-	state = teo_choose(drv, dev, latency_req, row, enter,
-			   min(bin, cpu->table.nr_states - 1), &deepest);
-	if (unlikely(state < 0)) {
-		state = teo_shallowest(drv, dev);
-		deepest = state;
-	}
+	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
+	cpu->delta = delta;
+	if (teo_trust_timer(cpu, tick_stopped))
+		row = NULL;
 
-	if (tick_stopped ||
-	    (state == deepest && teo_stops_tick(cpu, drv, row, state)))
-		return state;
+	stop = tick_stopped ||
+	       teo_wants_tick_stopped(row, &cpu->table, cpu->sleep, TICK_NSEC);
+	state = teo_choose(drv, dev, latency_req, row, drv->state_count - 1,
+			   stop ? cpu->sleep : cpu->delta);
 
-	*stop_tick = false;
-	return teo_before_tick(cpu, drv, dev, latency_req, state);
+	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING))
+		*stop_tick = tick_stopped;
+	return state;
 }
 
 /**
@@ -412,21 +252,20 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	struct teo_cpu *cpu = this_cpu_ptr(&teo_cpus);
 	s64 latency_req = cpuidle_governor_latency_req(dev->cpu);
 	u64 now = local_clock();
-	int state;
+	struct teo_row *row;
 
 	teo_catch_up(cpu, drv, dev, now);
+	row = &cpu->row[cpu->last_class * TEO_END_NR + cpu->end];
+	teo_note_decision(cpu, now, row);
 
-	if (cpu->short_run >= TEO_SHORT_RUN && !tick_nohz_tick_stopped()) {
-		state = teo_select_shallow(cpu, drv, dev, latency_req, now);
-		if (state >= 0) {
-			*stop_tick = false;
-			return state;
-		}
-		cpu->nr_pending--;
-	}
+	if (!teo_surely_shallow(row, cpu->deep) || tick_nohz_tick_stopped())
+		return teo_select_by_timer(cpu, drv, dev, latency_req, row,
+					   stop_tick);
 
-	teo_ask_timer(cpu, now);
-	return teo_select_by_timer(cpu, drv, dev, latency_req, now, stop_tick);
+	cpu->sleep = KTIME_MAX;
+	cpu->delta = KTIME_MAX;
+	*stop_tick = false;
+	return teo_choose(drv, dev, latency_req, row, cpu->deep - 1, KTIME_MAX);
 }
 
 /**
@@ -446,7 +285,7 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 	cpu->reflected = true;
 	cpu->measured = dev->last_residency_ns;
 
-	if (cpu->measured + TEO_TIMER_SLACK_NS >= cpu->sleep) {
+	if (teo_timer_ended(cpu->measured, cpu->sleep)) {
 		cpu->end = TEO_END_TIMER;
 		cpu->safety_nets = 0;
 	} else if (got_tick || dev->poll_time_limit) {
@@ -460,19 +299,6 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 	dev->poll_time_limit = false;
 }
 
-/* Which states are shallow, and which idle times are short. */
-static void teo_init_shallow(struct teo_cpu *cpu)
-{
-	const struct teo_column *col = cpu->table.column;
-	int i;
-
-	for (i = 1; i < cpu->table.nr_states; i++)
-		if (col[i].residency >= RESIDENCY_THRESHOLD_NS)
-			break;
-	cpu->shallow = i - 1;
-	cpu->short_ns = min_t(s64, col[i].residency, TICK_NSEC) / 2;
-}
-
 /**
  * teo_enable_device - start from nothing on a CPU
  * @drv: the driver, its states are taken over
@@ -482,19 +308,14 @@ static int teo_enable_device(struct cpuidle_driver *drv,
 			     struct cpuidle_device *dev)
 {
 	struct teo_cpu *cpu = per_cpu_ptr(&teo_cpus, dev->cpu);
-	s64 residency[CPUIDLE_STATE_MAX];
 	int i;
 
 	memset(cpu, 0, sizeof(*cpu));
-	for (i = 0; i < drv->state_count; i++) {
-		residency[i] = drv->states[i].target_residency_ns;
-		/* Until it is seen: between the best and the worst case. */
+	teo_table_init(&cpu->table, drv, TICK_NSEC);
+	cpu->deep = teo_deep_column(drv);
+	/* Until it is seen: between the best and the worst case. */
+	for (i = 0; i < drv->state_count; i++)
 		cpu->latency[i] = drv->states[i].exit_latency_ns / 2;
-	}
-	teo_table_init(&cpu->table, residency, drv->state_count, TICK_NSEC);
-	teo_init_shallow(cpu);
-	for (i = 0; i < TEO_ROWS; i++)
-		teo_row_init(&cpu->row[i]);
 
 	return 0;
 }

@@ -4,85 +4,88 @@
  * names its row.
  */
 #include <kunit/test.h>
+#include <linux/limits.h>
 #include <linux/time64.h>
 
 #include "teo_core.h"
 
-#define TICK	(4 * NSEC_PER_MSEC)
+#define US	NSEC_PER_USEC
+#define MS	NSEC_PER_MSEC
 #define NO_LIMIT ((s64)INT_MAX * NSEC_PER_USEC)
 
-/* POLL, C0.2, C1, C1E, C6 of a server, and the same with less. */
-static const s64 five[] = { 0, 200, 1000, 4000, 800000 };
-static const s64 two[] = { 0, 1000 };
-static const s64 one[] = { 0 };
-static const s64 beyond_tick[] = { 0, 2000, 400000, 7700000 };
-static const s64 ten[] = { 0, 200, 2000, 20000, 100000, 400000, 500000, 900000,
-			   1800000, 7700000 };
-
-struct table_case {
-	const char *name;
-	const s64 *residency;
-	int nr;
+/* Idle states as drivers have them, in us; the first polls. */
+struct test_state {
+	u16 latency, residency;
 };
 
-static void init_table(struct teo_table *table, const struct table_case *c)
+struct test_table {
+	const char *name;
+	int nr;
+	struct test_state states[CPUIDLE_STATE_MAX];
+};
+
+static const struct test_table poll_only = { "poll", 1, { { 0, 0 } } };
+static const struct test_table c1_only = { "c1", 2, { { 0, 0 }, { 1, 1 } } };
+static const struct test_table spr = { "spr", 4, {
+	{ 0, 0 }, { 1, 1 }, { 2, 4 }, { 290, 800 } } };
+static const struct test_table skx = { "skx", 4, {
+	{ 0, 0 }, { 2, 2 }, { 10, 20 }, { 133, 600 } } };
+static const struct test_table hsx = { "hsx", 5, {
+	{ 0, 0 }, { 2, 2 }, { 10, 20 }, { 33, 100 }, { 133, 400 } } };
+static const struct test_table adl = { "adl", 6, {
+	{ 0, 0 }, { 1, 1 }, { 2, 4 }, { 220, 600 }, { 280, 800 }, { 680, 2000 } } };
+static const struct test_table skl = { "skl", 9, {
+	{ 0, 0 }, { 2, 2 }, { 10, 20 }, { 70, 100 }, { 85, 200 }, { 124, 800 },
+	{ 200, 800 }, { 480, 5000 }, { 890, 5000 } } };
+
+static const struct test_table *const tables[] = {
+	&poll_only, &c1_only, &spr, &skx, &hsx, &adl, &skl,
+};
+
+struct fixture {
+	struct cpuidle_driver drv;
+	struct cpuidle_device dev;
+	struct teo_table table;
+	struct teo_row row;
+};
+
+static struct fixture *new_fixture(struct kunit *test)
 {
-	teo_table_init(table, c->residency, c->nr, TICK);
+	struct fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	return f;
 }
 
-static void test_bin(struct kunit *test)
+/* Start anew, with nothing learned. */
+static void set_up(struct fixture *f, const struct test_table *t, s64 tick)
 {
-	static const struct {
-		struct table_case table;
-		s64 idle;
-		int bin;
-	} cases[] = {
-		{ { "five, at once", five, ARRAY_SIZE(five) }, 0, 0 },
-		{ { "five, before C0.2", five, ARRAY_SIZE(five) }, 199, 0 },
-		{ { "five, C0.2", five, ARRAY_SIZE(five) }, 200, 1 },
-		{ { "five, last ns of C1E", five, ARRAY_SIZE(five) }, 799999, 3 },
-		{ { "five, C6", five, ARRAY_SIZE(five) }, 800000, 4 },
-		{ { "five, a tick", five, ARRAY_SIZE(five) }, TICK, 5 },
-		{ { "five, for ever", five, ARRAY_SIZE(five) }, KTIME_MAX, 5 },
-		{ { "two, a tick", two, ARRAY_SIZE(two) }, TICK, 2 },
-		{ { "one, less than a tick", one, ARRAY_SIZE(one) }, TICK - 1, 0 },
-		{ { "deepest beyond the tick", beyond_tick, ARRAY_SIZE(beyond_tick) }, TICK, 2 },
-		{ { "deepest beyond the tick", beyond_tick, ARRAY_SIZE(beyond_tick) }, 7700000, 3 },
-		{ { "ten, for ever", ten, ARRAY_SIZE(ten) }, KTIME_MAX, 9 },
-	};
-	struct teo_table table;
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		init_table(&table, &cases[i].table);
-		KUNIT_EXPECT_EQ_MSG(test, teo_bin(&table, cases[i].idle),
-				    cases[i].bin, "%s, idle %lld",
-				    cases[i].table.name, cases[i].idle);
+	memset(f, 0, sizeof(*f));
+	f->drv.state_count = t->nr;
+	for (i = 0; i < t->nr; i++) {
+		f->drv.states[i].exit_latency_ns = t->states[i].latency * US;
+		f->drv.states[i].target_residency_ns = t->states[i].residency * US;
 	}
+	teo_table_init(&f->table, &f->drv, tick);
 }
 
-/* Rows are indexed by class: out of range would be out of the array. */
-static void test_class(struct kunit *test)
+/* As the governor decides, without what it does to find out the arguments. */
+static int decide(struct fixture *f, s64 limit, s64 sleep, s64 until_tick,
+		  s64 tick, bool *stop)
 {
-	static const struct table_case cases[] = {
-		{ "one", one, ARRAY_SIZE(one) }, { "two", two, ARRAY_SIZE(two) },
-		{ "five", five, ARRAY_SIZE(five) }, { "ten", ten, ARRAY_SIZE(ten) },
-		{ "beyond", beyond_tick, ARRAY_SIZE(beyond_tick) },
-	};
-	struct teo_table table;
-	int i, bin;
+	*stop = teo_wants_tick_stopped(&f->row, &f->table, sleep, tick);
+	return teo_choose(&f->drv, &f->dev, limit, &f->row,
+			  f->drv.state_count - 1,
+			  *stop ? sleep : min(sleep, until_tick));
+}
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		init_table(&table, &cases[i]);
-		KUNIT_EXPECT_LE(test, table.nr_bins, TEO_COLUMNS);
-		for (bin = 0; bin < table.nr_bins; bin++) {
-			KUNIT_EXPECT_LT_MSG(test, table.class[bin], TEO_CLASSES,
-					    "%s, bin %d", cases[i].name, bin);
-			if (bin)
-				KUNIT_EXPECT_GE(test, table.class[bin],
-						table.class[bin - 1]);
-		}
-	}
+/* A cheap source of numbers that are the same in every run. */
+static u32 next_random(u32 *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
 }
 
 static void test_gain(struct kunit *test)
@@ -91,30 +94,20 @@ static void test_gain(struct kunit *test)
 		s64 residency, idle;
 		int gain;
 	} cases[] = {
-		/* Two CPUs that converse: from 1.5 T on, and three times as steep. */
-		{ 200, 0, -3 * TEO_ONE },
-		{ 200, 150, -3 * TEO_ONE / 2 },
-		{ 200, 300, 0 },
-		{ 200, 390, TEO_ONE * 9 / 10 },
-		{ 4000, 5900, -TEO_ONE / 20 },
-		{ TEO_CONVERSE_NS - 1, KTIME_MAX, TEO_ONE },
-		/* Shallow: three times as steep. */
-		{ TEO_CONVERSE_NS, TEO_CONVERSE_NS, 0 },
-		{ 20000, 26667, TEO_ONE },
-		{ 20000, KTIME_MAX, TEO_ONE },
-		{ TEO_SHALLOW_NS - 1, 0, -3 * TEO_ONE },
-		{ TEO_SHALLOW_NS, 0, -TEO_ONE },
-		{ TEO_SHALLOW_NS, TEO_SHALLOW_NS * 2, TEO_ONE },
+		{ 200, 0, -TEO_ONE },
+		{ 200, 150, -TEO_ONE / 4 },
+		{ 200, 200, 0 },
+		{ 200, 500, TEO_ONE * 3 / 2 },
+		{ 200, 600, 2 * TEO_ONE },
+		{ 200, 601, 2 * TEO_ONE },
 		{ 800000, 0, -TEO_ONE },
-		{ 800000, 800000, 0 },
 		{ 800000, 1600000, TEO_ONE },
-		{ 800000, KTIME_MAX, TEO_ONE },
+		{ 800000, KTIME_MAX, 2 * TEO_ONE },
 		{ NSEC_PER_SEC, 0, -TEO_ONE },
-		{ NSEC_PER_SEC, KTIME_MAX, TEO_ONE },
-		{ 1, 0, -3 * TEO_ONE },
-		/* A polling state's is never asked for, but must do no harm. */
-		{ 0, 0, 0 },
-		{ 0, KTIME_MAX, 0 },
+		{ NSEC_PER_SEC, KTIME_MAX, 2 * TEO_ONE },
+		{ 1, KTIME_MAX, 2 * TEO_ONE },
+		/* State 0's is never asked for, but must do no harm. */
+		{ 0, KTIME_MAX, -TEO_ONE },
 	};
 	struct teo_column col;
 	int i, gain;
@@ -122,9 +115,8 @@ static void test_gain(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		teo_column_init(&col, cases[i].residency);
 		gain = teo_gain(&col, cases[i].idle);
-		/* For a second the reciprocal is 0.13 % off. */
-		KUNIT_EXPECT_LE_MSG(test, abs(gain - cases[i].gain),
-				    TEO_ONE / 500,
+		/* For a second the reciprocal is 0.3 % off. */
+		KUNIT_EXPECT_LE_MSG(test, abs(gain - cases[i].gain), TEO_ONE / 100,
 				    "T %lld, idle %lld: %d, must be %d",
 				    cases[i].residency, cases[i].idle, gain,
 				    cases[i].gain);
@@ -134,251 +126,341 @@ static void test_gain(struct kunit *test)
 /* The same idle time over and over: every score goes to its gain and stays. */
 static void test_learn(struct kunit *test)
 {
-	static const s64 idles[] = { 0, 150, 3000, 500000, 900000, TICK, KTIME_MAX };
-	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
-	struct teo_table table;
-	struct teo_row row;
-	int i, n, col, bin;
-
-	init_table(&table, &c);
-	bin = table.nr_bins - 1;
+	static const s64 idles[] = { 0, 3 * US, 15 * US, 500 * US, 900 * US, 4 * MS, KTIME_MAX };
+	struct fixture *f = new_fixture(test);
+	int i, n, col;
 
 	for (i = 0; i < ARRAY_SIZE(idles); i++) {
-		teo_row_init(&row);
+		set_up(f, &hsx, 4 * MS);
 		for (n = 0; n < 1000; n++)
-			teo_learn(&row, &table, idles[i], bin, false);
-		for (col = 1; col <= bin; col++) {
-			int gain = teo_gain(&table.column[col], idles[i]);
-
-			KUNIT_EXPECT_LE_MSG(test, abs(row.score[col] - gain),
+			teo_learn(&f->row, &f->table, idles[i], false);
+		for (col = 1; col <= f->table.nr_states; col++)
+			KUNIT_EXPECT_LE_MSG(test,
+					    abs(f->row.score[col] -
+						teo_gain(&f->table.column[col], idles[i])),
 					    1 << TEO_MEMORY, "idle %lld, column %d",
 					    idles[i], col);
-		}
 	}
 }
 
-/* What could not be entered is left alone, and two events change the mind. */
-static void test_learn_few(struct kunit *test)
+/* The first event counts for half, and later ones for a 32nd. */
+static void test_learn_weights(struct kunit *test)
 {
-	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
-	struct teo_table table;
-	struct teo_row row;
-
-	init_table(&table, &c);
-	teo_row_init(&row);
-	teo_learn(&row, &table, 0, 3, false);
-	teo_learn(&row, &table, 0, 3, false);
-
-	KUNIT_EXPECT_LT(test, row.score[3], TEO_ENTER);
-	KUNIT_EXPECT_EQ(test, row.score[4], TEO_ONE);
-	KUNIT_EXPECT_EQ(test, row.score[0], TEO_ONE);
-}
-
-/* One of @every idle times is the timer's: the share goes there, scores stay. */
-static void test_learn_timer(struct kunit *test)
-{
-	static const int every[] = { 1, 2, 4, 10 };
-	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
-	struct teo_table table;
-	struct teo_row row;
-	int i, n, sum;
-
-	init_table(&table, &c);
-	for (i = 0; i < ARRAY_SIZE(every); i++) {
-		teo_row_init(&row);
-		for (n = 0, sum = 0; n < 1000; n++) {
-			teo_learn(&row, &table, 900000, 4, n % every[i] == 0);
-			if (n >= 1000 - 10 * every[i])
-				sum += row.timer;
-		}
-		/* Steps are rounded, which is worth up to 1 << TEO_MEMORY. */
-		sum /= 10 * every[i];
-		KUNIT_EXPECT_LE_MSG(test, abs(sum - TEO_ONE / every[i]),
-				    1 << TEO_MEMORY, "one of %d", every[i]);
-		if (every[i] == 1)
-			KUNIT_EXPECT_EQ(test, row.score[4], TEO_ONE);
-		else
-			KUNIT_EXPECT_LT(test, row.score[4], TEO_ONE / 4);
-	}
-}
-
-static void test_worth_it(struct kunit *test)
-{
-	static const struct {
-		const char *name;
-		int score, timer;
-		bool worth;
-	} cases[] = {
-		{ "just", TEO_ENTER, 0, true },
-		{ "just not", TEO_ENTER - 1, 0, false },
-		{ "always the timer", -3 * TEO_ONE, TEO_ONE, true },
-		{ "in vain every other time, else the timer", TEO_ENTER - TEO_ONE,
-		  TEO_ONE / 2, true },
-		{ "a little more often in vain", TEO_ENTER - TEO_ONE,
-		  TEO_ONE / 2 - 1, false },
-		{ "too far off", -3 * TEO_ONE, TEO_ONE * 3 / 4, false },
-	};
-	struct teo_row row;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		teo_row_init(&row);
-		row.score[2] = cases[i].score;
-		row.timer = cases[i].timer;
-		KUNIT_EXPECT_EQ_MSG(test, teo_worth_it(&row, 2, TEO_ENTER),
-				    cases[i].worth, "%s", cases[i].name);
-	}
-}
-
-/* The scores of the situation before, which a single event outweighs half. */
-static void test_inherit(struct kunit *test)
-{
-	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
-	struct teo_row known, fresh;
-	struct teo_table table;
+	struct fixture *f = new_fixture(test);
 	int n, before;
 
-	init_table(&table, &c);
-	teo_row_init(&known);
-	teo_row_init(&fresh);
-	teo_row_inherit(&fresh, &known);
-	KUNIT_EXPECT_EQ(test, fresh.events, 0);
+	set_up(f, &spr, 4 * MS);
+	teo_learn(&f->row, &f->table, 0, false);
+	KUNIT_EXPECT_EQ(test, f->row.score[3], -TEO_ONE / 2);
 
+	for (n = 0; n < 300; n++)
+		teo_learn(&f->row, &f->table, 0, false);
+	before = f->row.score[3];
+	teo_learn(&f->row, &f->table, KTIME_MAX, false);
+	KUNIT_EXPECT_LE(test, abs(f->row.score[3] - before - 3 * TEO_ONE / 32), 1);
+}
+
+/* A timer that comes early says nothing against a state. */
+static void test_learn_timer(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	struct teo_row before;
+	int n, col;
+
+	set_up(f, &spr, 4 * MS);
 	for (n = 0; n < 100; n++)
-		teo_learn(&known, &table, 3000, 4, false);
-	teo_row_inherit(&fresh, &known);
-	KUNIT_EXPECT_EQ(test, fresh.events, 1);
-	KUNIT_EXPECT_EQ(test, fresh.timer, known.timer);
-	KUNIT_EXPECT_MEMEQ(test, fresh.score, known.score, sizeof(fresh.score));
+		teo_learn(&f->row, &f->table, 700 * US, false);
+	before = f->row;
+	teo_learn(&f->row, &f->table, 3 * US, true);
+	for (col = 1; col <= f->table.nr_states; col++)
+		KUNIT_EXPECT_GE_MSG(test, f->row.score[col], before.score[col],
+				    "column %d", col);
+	KUNIT_EXPECT_EQ(test, f->row.score[3], before.score[3]);
 
-	before = fresh.score[4];
-	teo_learn(&fresh, &table, KTIME_MAX, 4, false);
-	KUNIT_EXPECT_LE(test, abs(fresh.score[4] - (before + TEO_ONE) / 2), 1);
+	/* A late one speaks for it. */
+	teo_learn(&f->row, &f->table, 2 * MS, true);
+	KUNIT_EXPECT_LT(test, before.score[3], f->row.score[3]);
 }
 
 struct choose_case {
 	const char *name;
-	int nr;			/* states, the first POLL */
-	unsigned int worth;	/* mask of states with a score above TEO_ENTER */
+	unsigned int worth;	/* mask of states with a score of 0 */
 	unsigned int disabled;	/* mask */
-	s64 latency_req;
-	int top;
-	int state, deepest;
+	s64 limit, most;
+	int state;
 };
 
+/* POLL, C1, C1E, C6 of Sapphire Rapids. */
 static const struct choose_case choose_cases[] = {
-	{ "all worth it", 5, 0x1f, 0, NO_LIMIT, 4, 4, 4 },
-	{ "timer too near for C6", 5, 0x1f, 0, NO_LIMIT, 3, 3, 3 },
-	{ "C6 not worth it", 5, 0x0f, 0, NO_LIMIT, 4, 3, 4 },
-	{ "nothing worth it", 5, 0x00, 0, NO_LIMIT, 4, 0, 4 },
-	{ "only the deepest worth it", 5, 0x10, 0, NO_LIMIT, 4, 4, 4 },
-	{ "C6 disabled", 5, 0x1f, 0x10, NO_LIMIT, 4, 3, 3 },
-	{ "state 0 disabled", 5, 0x00, 0x01, NO_LIMIT, 4, 1, 4 },
-	{ "0 and 1 disabled", 5, 0x00, 0x03, NO_LIMIT, 4, 2, 4 },
-	{ "gap", 5, 0x03, 0x0c, NO_LIMIT, 4, 1, 4 },
-	{ "limit 0 leaves POLL", 5, 0x1f, 0, 0, 4, 0, 0 },
-	{ "limit below C1", 5, 0x1f, 0, 999, 4, 1, 1 },
-	{ "limit of C1", 5, 0x1f, 0, 1000, 4, 2, 2 },
-	{ "limit 0, state 0 disabled", 5, 0x1f, 0x01, 0, 4, -1, -1 },
-	{ "all disabled", 5, 0x1f, 0x1f, NO_LIMIT, 4, -1, -1 },
-	{ "two states", 2, 0x03, 0, NO_LIMIT, 1, 1, 1 },
-	{ "two states, not worth it", 2, 0x00, 0, NO_LIMIT, 1, 0, 1 },
-	{ "one state", 1, 0x01, 0, NO_LIMIT, 0, 0, 0 },
+	{ "all worth it", 0xf, 0, NO_LIMIT, KTIME_MAX, 3 },
+	{ "timer just far enough for C6", 0xf, 0, NO_LIMIT, 800 * US, 3 },
+	{ "timer too near for C6", 0xf, 0, NO_LIMIT, 800 * US - 1, 2 },
+	{ "timer at once", 0xf, 0, NO_LIMIT, 0, 0 },
+	{ "C6 not worth it", 0x7, 0, NO_LIMIT, KTIME_MAX, 2 },
+	{ "nothing worth it", 0, 0, NO_LIMIT, KTIME_MAX, 0 },
+	{ "C6 disabled", 0xf, 0x8, NO_LIMIT, KTIME_MAX, 2 },
+	{ "state 0 disabled", 0, 0x1, NO_LIMIT, KTIME_MAX, 1 },
+	{ "0 and 1 disabled", 0, 0x3, NO_LIMIT, KTIME_MAX, 2 },
+	{ "gap", 0x3, 0x4, NO_LIMIT, KTIME_MAX, 1 },
+	{ "limit 0 leaves POLL", 0xf, 0, 0, KTIME_MAX, 0 },
+	{ "limit just below C1", 0xf, 0, US - 1, KTIME_MAX, 0 },
+	{ "limit of C1", 0xf, 0, US, KTIME_MAX, 1 },
+	{ "limit 0, state 0 disabled", 0xf, 0x1, 0, KTIME_MAX, 1 },
+	{ "all disabled", 0xf, 0xf, NO_LIMIT, KTIME_MAX, 0 },
 };
 
 static void test_choose(struct kunit *test)
 {
-	static const s64 latency[] = { 0, 200, 1000, 2000, 290000 };
-	struct cpuidle_driver *drv = kunit_kzalloc(test, sizeof(*drv), GFP_KERNEL);
-	struct cpuidle_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	struct teo_row row;
-	int i, k, deepest, state;
-
-	KUNIT_ASSERT_NOT_NULL(test, drv);
-	KUNIT_ASSERT_NOT_NULL(test, dev);
+	struct fixture *f = new_fixture(test);
+	int i, k;
 
 	for (i = 0; i < ARRAY_SIZE(choose_cases); i++) {
 		const struct choose_case *c = &choose_cases[i];
 
-		teo_row_init(&row);
-		row.timer = 0;
-		drv->state_count = c->nr;
-		for (k = 0; k < c->nr; k++) {
-			drv->states[k].exit_latency_ns = latency[k];
-			dev->states_usage[k].disable = !!(c->disabled & BIT(k));
-			if (!(c->worth & BIT(k)))
-				row.score[k] = TEO_ENTER - 1;
+		set_up(f, &spr, 4 * MS);
+		for (k = 0; k < spr.nr; k++) {
+			f->dev.states_usage[k].disable = !!(c->disabled & BIT(k));
+			f->row.score[k] = c->worth & BIT(k) ? 0 : -1;
 		}
-
-		state = teo_choose(drv, dev, c->latency_req, &row, TEO_ENTER,
-				   c->top, &deepest);
-		KUNIT_EXPECT_EQ_MSG(test, state, c->state, "%s", c->name);
-		KUNIT_EXPECT_EQ_MSG(test, deepest, c->deepest, "%s", c->name);
+		KUNIT_EXPECT_EQ_MSG(test, teo_choose(&f->drv, &f->dev, c->limit,
+						     &f->row, spr.nr - 1, c->most),
+				    c->state, "%s", c->name);
 	}
-}
-
-static void test_shallowest(struct kunit *test)
-{
-	struct cpuidle_driver *drv = kunit_kzalloc(test, sizeof(*drv), GFP_KERNEL);
-	struct cpuidle_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, drv);
-	KUNIT_ASSERT_NOT_NULL(test, dev);
-
-	drv->state_count = 3;
-	KUNIT_EXPECT_EQ(test, teo_shallowest(drv, dev), 0);
-	dev->states_usage[0].disable = 1;
-	KUNIT_EXPECT_EQ(test, teo_shallowest(drv, dev), 1);
-	dev->states_usage[1].disable = 1;
-	dev->states_usage[2].disable = 1;
-	KUNIT_EXPECT_EQ(test, teo_shallowest(drv, dev), 0);
+	/* Without a situation the timer alone decides; never deeper than the top. */
+	KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, NULL, 0, KTIME_MAX), 0);
+	set_up(f, &spr, 4 * MS);
+	f->row.score[3] = -1;
+	KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, NULL, 3, KTIME_MAX), 3);
+	KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, NULL, 2, KTIME_MAX), 2);
 }
 
 static void test_tick(struct kunit *test)
 {
 	static const struct {
 		const char *name;
-		int state;
-		s64 sleep, delta;
-		int score, tick_score;
+		s64 sleep;
+		int score;
 		bool stop;
 	} cases[] = {
-		{ "C6, nothing to come", 4, KTIME_MAX, TICK, TEO_ONE, TEO_ONE, true },
-		{ "C6, long idle times are rare", 4, KTIME_MAX, TICK, TEO_ENTER,
-		  TEO_STOP_TICK - 1, true },
-		{ "the tick is too near for C6", 4, KTIME_MAX, 700000, TEO_ONE,
-		  -TEO_ONE, true },
-		{ "a timer before the tick", 4, TICK - 1, TICK - 1, TEO_ONE,
-		  TEO_ONE, false },
-		{ "a timer after the tick, which is late enough for C6", 4, TICK - 1,
-		  TICK - 2, TEO_ENTER, TEO_ONE, true },
-		{ "a timer soon, the tick sooner", 4, TICK - 1, 700000, TEO_ONE,
-		  TEO_ONE, true },
-		{ "the same, C6 often in vain", 4, TICK - 1, 700000, TEO_ENTER,
-		  TEO_ONE, false },
-		{ "C1, nothing to come", 2, KTIME_MAX, TICK, TEO_ONE, TEO_ONE, true },
-		{ "C1, long idle times are rare", 2, KTIME_MAX, TICK, TEO_ONE,
-		  TEO_STOP_TICK - 1, false },
-		{ "C1 before a timer", 2, TICK - 1, 1000, TEO_ONE, TEO_ONE, false },
+		{ "nothing to come", KTIME_MAX, 1, true },
+		{ "nothing known", KTIME_MAX, 0, false },
+		{ "long idle times are rare", KTIME_MAX, -1, false },
+		{ "a timer before the tick", 4 * MS - 1, TEO_ONE, false },
+		{ "a timer just after it", 4500 * US - 1, TEO_ONE, false },
+		{ "a timer later", 4500 * US, TEO_ONE, true },
 	};
-	const struct table_case c = { "five", five, ARRAY_SIZE(five) };
-	struct teo_table table;
-	struct teo_row row;
+	struct fixture *f = new_fixture(test);
 	int i;
 
-	init_table(&table, &c);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		teo_row_init(&row);
-		row.timer = 0;
-		row.score[cases[i].state] = cases[i].score;
-		row.score[table.nr_states] = cases[i].tick_score;
-		KUNIT_EXPECT_EQ_MSG(test,
-				    teo_wants_tick_stopped(&row, &table,
-							   cases[i].state,
-							   cases[i].sleep,
-							   cases[i].delta, TICK),
+		set_up(f, &spr, 4 * MS);
+		f->row.score[spr.nr] = cases[i].score;
+		KUNIT_EXPECT_EQ_MSG(test, teo_wants_tick_stopped(&f->row, &f->table,
+								 cases[i].sleep, 4 * MS),
 				    cases[i].stop, "%s", cases[i].name);
 	}
+	KUNIT_EXPECT_TRUE(test, teo_wants_tick_stopped(NULL, &f->table, KTIME_MAX, 4 * MS));
+	KUNIT_EXPECT_FALSE(test, teo_wants_tick_stopped(NULL, &f->table, 4 * MS, 4 * MS));
+}
+
+/* What comes of a history: a share of idle times is short, the rest is long. */
+struct history_case {
+	const char *name;
+	const struct test_table *states;
+	s64 tick, limit;
+	int percent_short;
+	s64 brief, longer, longest;	/* long ones are spread evenly */
+	int state;
+	bool stop;
+};
+
+static const struct history_case history_cases[] = {
+	{ "skl, limit of 20 us, short idle times: the tick stays",
+	  &skl, 4 * MS, 20 * US, 0, 0, 26 * US, 30 * US, 2, false },
+	{ "adl, HZ 1000: so it does where the deepest state takes two ticks",
+	  &adl, MS, NO_LIMIT, 0, 0, 26 * US, 30 * US, 2, false },
+	{ "adl, HZ 1000: it is stopped for 1.5 ms all the same",
+	  &adl, MS, NO_LIMIT, 0, 0, 1400 * US, 1600 * US, 4, true },
+	{ "skx: 40 % short ones do not make it poll",
+	  &skx, 4 * MS, NO_LIMIT, 40, US / 2, 60 * US, 150 * US, 2, false },
+	{ "spr: neither do 30 % beside 3 ms",
+	  &spr, 4 * MS, NO_LIMIT, 30, 100, 3 * MS, 3 * MS, 3, true },
+	{ "hsx: idle times of 0.7 ms do not stop the tick",
+	  &hsx, 4 * MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, false },
+	{ "hsx, HZ 1000: but they do there",
+	  &hsx, MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, true },
+	{ "skx: evenly up to 2 ms is C6, not C1E",
+	  &skx, 4 * MS, NO_LIMIT, 0, 0, 0, 2 * MS, 3, false },
+	{ "spr: one long one of ten does not make C6 right",
+	  &spr, 4 * MS, NO_LIMIT, 90, 20 * US, 100 * MS, 100 * MS, 2, false },
+	{ "spr: idle times of 15 s are not too long to count",
+	  &spr, 4 * MS, NO_LIMIT, 0, 0, 15000 * MS, 15000 * MS, 3, true },
+};
+
+static void live_through(struct fixture *f, const struct history_case *c)
+{
+	u32 seed = 1;
+	int n, owed = 0;
+
+	for (n = 0; n < 2000; n++) {
+		u64 part = next_random(&seed) & 0xffff;
+		s64 idle = c->longer + (((c->longest - c->longer) * part) >> 16);
+
+		owed += c->percent_short;
+		if (owed >= 100) {
+			owed -= 100;
+			idle = c->brief;
+		}
+		teo_learn(&f->row, &f->table, idle, false);
+	}
+}
+
+static void test_history(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	int i, state;
+	bool stop;
+
+	for (i = 0; i < ARRAY_SIZE(history_cases); i++) {
+		const struct history_case *c = &history_cases[i];
+
+		set_up(f, c->states, c->tick);
+		live_through(f, c);
+		state = decide(f, c->limit, KTIME_MAX, c->tick, c->tick, &stop);
+		KUNIT_EXPECT_EQ_MSG(test, state, c->state, "%s", c->name);
+		KUNIT_EXPECT_EQ_MSG(test, stop, c->stop, "%s", c->name);
+	}
+}
+
+/* Random idle times of all lengths; now and then a timer ends one. */
+static void learn_at_random(struct fixture *f, u32 *seed)
+{
+	int events = next_random(seed) % 60;
+
+	while (events--) {
+		int bits = next_random(seed) % 27;
+		s64 idle = next_random(seed) & ((1 << bits) - 1);
+
+		teo_learn(&f->row, &f->table, idle, next_random(seed) % 4 == 0);
+	}
+}
+
+/*
+ * A longer sleep length or a higher latency limit never leads to a shallower
+ * state, nor does it have the tick retained, whatever happened before.
+ */
+static void test_monotone(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	u32 seed = 7;
+	int round, i;
+
+	for (round = 0; round < 2000; round++) {
+		const struct test_table *t = tables[round % ARRAY_SIZE(tables)];
+		s64 tick = round % 2 ? MS : 4 * MS, until_tick;
+		s64 limit, sleep;
+		bool stop, stopped;
+		int state, last;
+
+		set_up(f, t, tick);
+		learn_at_random(f, &seed);
+		until_tick = next_random(&seed) % tick;
+
+		sleep = next_random(&seed) % (10 * MS);
+		for (i = 0, last = 0; i < t->nr; i++, last = state) {
+			limit = t->states[i].latency * US;
+			state = decide(f, limit, sleep, until_tick, tick, &stop);
+			KUNIT_EXPECT_GE_MSG(test, state, last,
+					    "%s, round %d, limit %lld", t->name,
+					    round, limit);
+		}
+		stopped = false;
+		for (sleep = 500, last = 0; sleep < 40 * MS;
+		     sleep += sleep / 3, last = state, stopped = stop) {
+			state = decide(f, NO_LIMIT, sleep, until_tick, tick, &stop);
+			KUNIT_EXPECT_GE_MSG(test, state, last,
+					    "%s, round %d, sleep %lld", t->name,
+					    round, sleep);
+			KUNIT_EXPECT_GE_MSG(test, stop, stopped,
+					    "%s, round %d, sleep %lld", t->name,
+					    round, sleep);
+		}
+	}
+}
+
+/* Without the timer, the choice is one that the timer could lead to. */
+static void test_surely_shallow(struct kunit *test)
+{
+	static const struct {
+		const struct test_table *states;
+		s64 idle;
+		int deep;
+		bool sure;
+	} cases[] = {
+		{ &skx, 4 * US, 2, true },
+		{ &skx, 9 * US, 2, true },
+		{ &skx, 11 * US, 2, false },
+		{ &spr, 390 * US, 3, true },
+		{ &spr, 410 * US, 3, false },
+		{ &c1_only, 900 * US, 2, true },
+		{ &c1_only, 1100 * US, 2, false },
+		{ &poll_only, 900 * US, 1, true },
+	};
+	struct fixture *f = new_fixture(test);
+	int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		set_up(f, cases[i].states, 4 * MS);
+		KUNIT_EXPECT_FALSE(test, teo_surely_shallow(&f->row, cases[i].deep));
+		for (n = 0; n < 500; n++)
+			teo_learn(&f->row, &f->table, cases[i].idle, false);
+		KUNIT_EXPECT_EQ_MSG(test, teo_deep_column(&f->drv), cases[i].deep,
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, teo_surely_shallow(&f->row, cases[i].deep),
+				    cases[i].sure, "row %d", i);
+	}
+}
+
+static void test_class(struct kunit *test)
+{
+	static const struct {
+		s64 idle;
+		int class;
+	} cases[] = {
+		{ 0, 0 }, { 8191, 0 }, { 8192, 1 }, { 32767, 1 }, { 32768, 2 },
+		{ 131072, 3 }, { 524288, 4 }, { 2097152, 5 }, { 8388608, 6 },
+		{ NSEC_PER_SEC, 6 }, { KTIME_MAX, 6 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ_MSG(test, teo_class(cases[i].idle), cases[i].class,
+				    "idle %lld", cases[i].idle);
+}
+
+static void test_timer_ended(struct kunit *test)
+{
+	static const struct {
+		const char *name;
+		s64 measured, sleep;
+		bool timer;
+	} cases[] = {
+		{ "on time", 100 * US, 100 * US, true },
+		{ "late by the exit latency", 390 * US, 100 * US, true },
+		{ "6 us from the question to the entry, no latency",
+		  94 * US, 100 * US, true },
+		{ "the same on a slow CPU", 940 * US, MS, true },
+		{ "something else", 87 * US, 100 * US, false },
+		{ "something else, much sooner", US, 100 * US, false },
+		{ "due already", 0, 0, true },
+		{ "no timer", NSEC_PER_SEC, KTIME_MAX, false },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ_MSG(test, teo_timer_ended(cases[i].measured,
+							  cases[i].sleep),
+				    cases[i].timer, "%s", cases[i].name);
 }
 
 static void test_idle_time(struct kunit *test)
@@ -444,17 +526,17 @@ static void test_track_latency_outliers(struct kunit *test)
 }
 
 static struct kunit_case teo_cases[] = {
-	KUNIT_CASE(test_bin),
-	KUNIT_CASE(test_class),
 	KUNIT_CASE(test_gain),
 	KUNIT_CASE(test_learn),
-	KUNIT_CASE(test_learn_few),
+	KUNIT_CASE(test_learn_weights),
 	KUNIT_CASE(test_learn_timer),
-	KUNIT_CASE(test_worth_it),
-	KUNIT_CASE(test_inherit),
 	KUNIT_CASE(test_choose),
-	KUNIT_CASE(test_shallowest),
 	KUNIT_CASE(test_tick),
+	KUNIT_CASE(test_history),
+	KUNIT_CASE(test_monotone),
+	KUNIT_CASE(test_surely_shallow),
+	KUNIT_CASE(test_class),
+	KUNIT_CASE(test_timer_ended),
 	KUNIT_CASE(test_idle_time),
 	KUNIT_CASE(test_track_latency),
 	KUNIT_CASE(test_track_latency_outliers),

@@ -3,6 +3,7 @@
 #ifndef MUTANTS_KUNIT_TEST_H
 #define MUTANTS_KUNIT_TEST_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@ typedef int64_t s64;
 typedef uint32_t u32;
 typedef int32_t s32;
 typedef uint16_t u16;
+typedef int16_t s16;
 typedef uint8_t u8;
 
 #define U32_MAX			UINT32_MAX
@@ -24,6 +26,8 @@ typedef uint8_t u8;
 #define NSEC_PER_SEC		1000000000L
 #define SCHED_CAPACITY_SHIFT	10
 #define SCHED_CAPACITY_SCALE	(1L << SCHED_CAPACITY_SHIFT)
+#define KTIME_MAX		INT64_MAX
+#define BIT(n)			(1UL << (n))
 #define BIT_ULL(n)		(1ULL << (n))
 #define unlikely(x)		(x)
 #undef __always_inline
@@ -32,9 +36,13 @@ typedef uint8_t u8;
 #define GFP_KERNEL		0
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define max_t(type, a, b)	max((type)(a), (type)(b))
+#define clamp_t(type, v, a, b)	min_t(type, max_t(type, v, a), b)
 #define div_u64(a, b)		((u64)(a) / (u32)(b))
 #define div64_u64(a, b)		((u64)(a) / (u64)(b))
 #define fls64(x)		((x) ? 64 - __builtin_clzll(x) : 0)
+#define ilog2(x)		(fls64(x) - 1)
 #define strscpy(to, from, size)	snprintf(to, size, "%s", from)
 #define MODULE_DESCRIPTION(text)
 #define MODULE_LICENSE(text)
@@ -98,9 +106,11 @@ do {									\
 #define KUNIT_EXPECT_GT(t, a, b)		KUNIT_COMPARE(t, a, >, b, "")
 #define KUNIT_EXPECT_TRUE(t, a)			KUNIT_COMPARE(t, !!(a), ==, true, "")
 #define KUNIT_EXPECT_FALSE(t, a)		KUNIT_COMPARE(t, !!(a), ==, false, "")
+#define KUNIT_ASSERT_NOT_NULL(t, a)		KUNIT_EXPECT_TRUE(t, a)
 #define KUNIT_EXPECT_EQ_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, ==, b, __VA_ARGS__)
 #define KUNIT_EXPECT_LE_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, <=, b, __VA_ARGS__)
 #define KUNIT_EXPECT_LT_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, <, b, __VA_ARGS__)
+#define KUNIT_EXPECT_GE_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, >=, b, __VA_ARGS__)
 #define KUNIT_EXPECT_TRUE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, true, __VA_ARGS__)
 #define KUNIT_EXPECT_FALSE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, false, __VA_ARGS__)
 
