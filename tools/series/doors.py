@@ -170,8 +170,14 @@ def lint() -> int:
 
 def find_mutants() -> int:
     packages.ensure("build", "test")
+    guests = any(subsystem.guest for subsystem in mutants.chosen())
+    if guests:
+        packages.ensure("qemu", "guest")
     with _alone():
         _linux()
+        if guests:
+            kernel.patched(trees.LINUX)
+            qemu.build()
     return testrun.run([("mutants", mutants.run)])
 
 

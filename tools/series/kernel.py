@@ -42,7 +42,7 @@ def patched(tree: Tree) -> None:
     out = paths.kernel_image("patched").parent
     mark = out / "made-from"
     if not (stamp and _read(mark) == stamp and (out / "bzImage").exists()):
-        _build(tree.path, "patched", patched_fragments())
+        build(tree.path, "patched", patched_fragments())
         out.mkdir(parents=True, exist_ok=True)
         mark.unlink(missing_ok=True)
         _install(tree.path / OBJ, out)
@@ -71,7 +71,7 @@ def of_base(base: Base) -> None:
     def make(part: Path) -> list[str]:
         source = part / "linux"
         _check_out(base.repo(), source)
-        _build(source, "base", base_fragments())
+        build(source, "base", base_fragments())
         _install(source / OBJ, part)
         with Step("kernel (base): removing its source and objects"):
             shutil.rmtree(source)
@@ -101,7 +101,8 @@ def _check_out(repo: Path, target: Path) -> None:
     done.touch()
 
 
-def _build(source: Path, name: str, fragments: list[Path]) -> None:
+def build(source: Path, name: str, fragments: list[Path]) -> None:
+    """The image of a tree, in its OBJ."""
     obj = source / OBJ
     proc.need_space(source, OBJ_MIB, f"the {name} kernel's objects")
     configure(source, name, fragments)

@@ -74,7 +74,9 @@ def problems(top: Path) -> dict[str, str]:
             ["mypy", f"--config-file={CONFIG}", "--no-error-summary", "--scripts-are-modules",
              f"--cache-dir={paths.BUILD / 'mypy'}", *options,
              *(str(Path(n).relative_to(root)) for n in members)],
-            top / root, {"MYPYPATH": f"{top / root}:{top / root}/tests:{paths.SILICON}"})
+            top / root, {"MYPYPATH": ":".join(
+                map(str, (top / root, top / root / "tests", paths.SILICON,
+                          paths.SILICON / "experiments")))})
     return said
 
 

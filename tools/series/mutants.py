@@ -3,7 +3,8 @@
 
 tools/testing/mutants/SUBSYSTEM/NAME.patch is a mistake. Above its diff stand two
 lines, "Reason: ..." and "Test: NAME"; tests.toml beside it says what NAME runs, and on
-a copy of which files. Without the mistake all named tests have to pass, and a mistake
+a copy of which files; "guest = true" says that some need the patched kernel and the
+emulator to be built. Without the mistake all named tests have to pass, and a mistake
 has to make its test end with status 1. Any other end is not that of a test that found
 something: a patch that does not apply or a tree that does not compile is a failure.
 """
@@ -47,6 +48,7 @@ class Subsystem:
             self.tree = paths.TOP / found["tree"]
             self.paths: list[str] = found["paths"]
             self.tests: dict[str, list[str]] = found["tests"]
+            self.guest: bool = found.get("guest", False)
         except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
             raise Fail(f"{paths.shown(config)}: {error}; it needs tree, paths and"
                        " [tests]") from None

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Compiles a KUnit unit of pure functions in user space and runs it.
 
+usage: run.py UNIT [SOURCE OR OPTION OF GCC...]
+
 Exit status 1: a case failed; 2: it does not compile.
 """
 from __future__ import annotations
@@ -15,10 +17,9 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> int:
-    unit = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as scratch:
         program = Path(scratch) / "unit"
-        if subprocess.run(["gcc", "-O1", "-w", "-fmax-errors=3", f"-I{HERE}", unit,
+        if subprocess.run(["gcc", "-O1", "-w", "-fmax-errors=3", f"-I{HERE}", *sys.argv[1:],
                            "-o", program]).returncode:
             return 2
         return int(bool(subprocess.run([program]).returncode))

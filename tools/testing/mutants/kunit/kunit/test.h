@@ -29,6 +29,11 @@ typedef uint8_t u8;
 #define KTIME_MAX		INT64_MAX
 #define BIT(n)			(1UL << (n))
 #define BIT_ULL(n)		(1ULL << (n))
+#define VFM_MAKE(vendor, family, model)	((vendor) << 16 | (family) << 8 | (model))
+#define X86_VENDOR_INTEL	0
+#define ENODATA			61
+#define EXPORT_SYMBOL_IF_KUNIT(symbol)
+#define MODULE_IMPORT_NS(namespace)
 #define unlikely(x)		(x)
 #undef __always_inline
 #define __always_inline		inline __attribute__((always_inline))
@@ -99,6 +104,13 @@ do {									\
 	}								\
 } while (0)
 
+#define KUNIT_ASSERT_EQ(t, a, b)					\
+do {									\
+	KUNIT_EXPECT_EQ(t, a, b);					\
+	if ((t)->failed)						\
+		return;							\
+} while (0)
+#define KUNIT_EXPECT_STREQ(t, a, b)		KUNIT_COMPARE(t, strcmp(a, b), ==, 0, "%s", a)
 #define KUNIT_EXPECT_EQ(t, a, b)		KUNIT_COMPARE(t, a, ==, b, "")
 #define KUNIT_EXPECT_LE(t, a, b)		KUNIT_COMPARE(t, a, <=, b, "")
 #define KUNIT_EXPECT_LT(t, a, b)		KUNIT_COMPARE(t, a, <, b, "")
@@ -113,6 +125,21 @@ do {									\
 #define KUNIT_EXPECT_GE_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, >=, b, __VA_ARGS__)
 #define KUNIT_EXPECT_TRUE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, true, __VA_ARGS__)
 #define KUNIT_EXPECT_FALSE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, false, __VA_ARGS__)
+
+struct rnd_state { u64 x; };
+
+static inline void prandom_seed_state(struct rnd_state *state, u64 seed)
+{
+	state->x = seed;
+}
+
+static inline void prandom_bytes_state(struct rnd_state *state, void *to, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		state->x = state->x * 6364136223846793005ULL + 1442695040888963407ULL;
+		((u8 *)to)[i] = state->x >> 56;
+	}
+}
 
 static inline bool kunit_run(struct kunit_case *c)
 {
