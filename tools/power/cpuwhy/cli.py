@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, doctor, idle, man, record, replay, show, states
+from . import VERSION, doctor, freq, idle, man, record, replay, show, states
 from .errors import Fail
 from .events import Source
 
@@ -92,6 +92,21 @@ def parser() -> argparse.ArgumentParser:
     sub.set_defaults(run=_idle)
 
     sub = commands.add_parser(
+        "freq", help="what was asked of the clocks, what came, and who waited for it",
+        description="Requests and clocks of each CPU over time, and the episodes in which a task"
+        " ran and its CPU got a higher request late: how long, who, and why as far as the trace"
+        " tells.")
+    _live(sub)
+    sub.add_argument("--base-mhz", type=float, default=0.0, metavar="MHZ",
+                     help="base frequency, at which MPERF counts, if it is not recorded")
+    sub.add_argument("--threshold", type=float, default=1.0, metavar="MS",
+                     help="shortest wait that is an episode (default: 1 ms)")
+    sub.add_argument("--episodes", type=int, default=10, metavar="N",
+                     help="how many to list (default: 10; 0: all)")
+    _recording(sub)
+    sub.set_defaults(run=_freq)
+
+    sub = commands.add_parser(
         "record", help="record for `idle`, `freq` and `replay`",
         description="Record, as `idle --record` does, into a file; FILE.json beside it gets the"
         " idle states and their counters.")
@@ -170,7 +185,7 @@ def _idle(args: argparse.Namespace) -> int:
         for path in _files(args, "idle", Path(directory)):
             machine = _machine(path, args.states)
             with show.progress(str(path)) as tick:
-                results.append(idle.analyse(Source(path), machine, _label(path, machine, args),
+                results.append(idle.analyse(Source(path), machine, _label(path, args),
                                             tick, args.by_table))
     if args.plot:
         from . import plot
@@ -179,10 +194,23 @@ def _idle(args: argparse.Namespace) -> int:
     return 0
 
 
-def _label(path: Path, machine: states.Machine | None, args: argparse.Namespace) -> str:
-    if args.record is not None:
-        return "now"
-    return path.name
+def _label(path: Path, args: argparse.Namespace) -> str:
+    return "now" if args.record is not None else path.name
+
+
+def _freq(args: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="cpuwhy-") as directory:
+        results = []
+        for path in _files(args, "freq", Path(directory)):
+            with show.progress(str(path)) as tick:
+                results.append(freq.analyse(
+                    Source(path), _machine(path, None), _label(path, args),
+                    args.base_mhz * 1000, round(args.threshold * 1e6), tick))
+    if args.plot:
+        from . import plot
+        plot.freq(results, args.plot)
+    show.freq(results, args)
+    return 0
 
 
 def _record(args: argparse.Namespace) -> int:

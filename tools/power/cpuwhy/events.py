@@ -31,9 +31,10 @@ TRACE_CMD_MAGIC = b"\x17\x08\x44tracing"
 # "instance: comm-123 [001] 12.345678901: event: text" of trace-cmd and tracefs,
 # which may have flags after the CPU.
 LINE = re.compile(r"^(?P<head>.*?)\[(?P<cpu>\d+)\]\s+(?:[^\s\d]\S*\s+|\d[^\s.]*\s+)?"
-                  r"(?P<time>\d+\.\d+):\s+(?:[\w-]+:)?(?P<event>\w+): ?(?P<text>.*)$")
+                  r"(?P<time>\d+(?:\.\d+)?):\s+(?:[\w-]+:)?(?P<event>\w+): ?(?P<text>.*)$")
 PERF_TASK = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<tid>-?\d+)\s*$")
 TRACE_TASK = re.compile(r"^(?:\S+:\s+)?\s*(?P<comm>.*?)-(?P<tid>\d+)\s*(?:\([^)]*\)\s*)?$")
+BUFFER = re.compile(r"^\S+:\s")
 LOST_TRACE_CMD = re.compile(r"^CPU:\s*(\d+) \[(?:(\d+) )?(?:LOST )?EVENTS? (?:DROPPED|LOST)\]")
 LOST_PERF = re.compile(r"\[(\d+)\].*PERF_RECORD_LOST\w* lost (\d+)")
 LOST_TRACEFS = re.compile(r"^CPU:\s*(\d+) \[LOST (?:(\d+) )?EVENTS\]")
@@ -54,6 +55,8 @@ class Facts:
     last: int = 0
     end: int = 0            # what the header says
     bad_lines: int = 0
+    plain_ns: bool = False
+    other_buffers: int = 0
 
 
 def task(head: str) -> tuple[str, int]:
@@ -228,16 +231,21 @@ class Reader:
         counts: dict[str, list[int]] = {}
         plain: dict[str, tuple[str, list[int], Handler | None]] = {}
         number = last = first = 0
+        # trace.dat may have several buffers, and even another clock in each: the first
+        # event's is read.
+        several, buffer = self.source.kind == "trace-cmd", None
         for line in lines:
             at = line.find("] ")
             try:
                 if line[at - 4] != "[":
                     raise ValueError
                 stamp, name, text = line[at + 2:].split(": ", 2)
-                seconds, fraction = stamp.split(".")
-                if len(fraction) != 9:
-                    raise ValueError
-                now, cpu = int(seconds + fraction), int(line[at - 3:at])
+                if stamp[-10:-9] == ".":
+                    now = int(stamp[:-10] + stamp[-9:])
+                else:
+                    now = int(stamp)        # some traces have plain ns; 1.234567 is no int
+                    self.facts.plain_ns = True
+                cpu = int(line[at - 3:at])
             except (ValueError, IndexError):
                 parsed = self._unusual(line)
                 if parsed is None:
@@ -245,6 +253,13 @@ class Reader:
                 now, cpu, head, name, text = parsed
             else:
                 head = line[:at - 4]
+            if several:
+                if buffer is None:
+                    match = BUFFER.match(head)
+                    buffer = match[0] if match else " "
+                if not head.startswith(buffer):
+                    self.facts.other_buffers += 1
+                    continue
             known = plain.get(name)
             if known is None:
                 short = name.strip().rpartition(":")[2]
@@ -270,8 +285,8 @@ class Reader:
             return None
         match = LINE.match(line)
         if match:
-            seconds, fraction = match["time"].split(".")
-            now = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0")[:9])
+            seconds, dot, fraction = match["time"].partition(".")
+            now = int(seconds + fraction.ljust(9, "0")[:9] * bool(dot))
             return now, int(match["cpu"]), match["head"], match["event"], match["text"]
         if line[:1] in "\t =" and (frame := FRAME.match(line)):
             self._frame(frame[1])

@@ -340,6 +340,10 @@ def analyse(source: Source, machine: Machine | None, label: str,
                      + ("too deep and too shallow are the kernel's verdicts, without size or cost"
                         if facts.seen.get("cpu_idle_miss") else
                         "which state was wrong is unknown"))
+    if facts.plain_ns and not (machine and machine.clock):
+        notes.append("the times have no unit and were taken for ns; record with -C mono")
+    if facts.other_buffers:
+        notes.append(f"{facts.other_buffers} events of other buffers were left out")
     if facts.bad_lines:
         notes.append(f"{facts.bad_lines} lines are not events and were left out")
     tallies = {number: cpu.tallies for number, cpu in sorted(work.cpus.items())}

@@ -13,6 +13,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
 
+from . import freq as freq_  # noqa: E402
 from .idle import Result  # noqa: E402
 
 
@@ -67,3 +68,34 @@ def idle(results: list[Result], path: Path) -> None:
         misses.axhline(0, color="black", linewidth=0.6)
         misses.set_xlabel("missed by, us (up: too shallow, down: too deep)")
     write(figure, path, "Idle states")
+
+
+def freq(results: list[freq_.Result], path: Path) -> None:
+    """Per CPU: what was asked and what came, busy times in grey."""
+    rows = [(result, cpu) for result in results for cpu in result.cpus.values()
+            if cpu.asked.points() or cpu.clock.points()]
+    figure, axes = pyplot.subplots(max(len(rows), 1), 1, squeeze=False, sharex=True,
+                                   figsize=(8, 1.2 + 1.4 * max(len(rows), 1)))
+    for axis, (result, cpu) in zip(axes[:, 0], rows):
+        begin = result.facts.first
+        for line, style, name in ((cpu.asked, "-", "asked"), (cpu.clock, "--", "clock")):
+            points = line.points()
+            if points:
+                axis.step([(at - begin) / 1e9 for at, _ in points],
+                          [khz / 1e6 for _, khz in points], style, where="post", label=name)
+        busy = axis.twinx()
+        busy.set_ylim(0, 100)
+        busy.set_yticks([])
+        points = cpu.busy.points()
+        busy.fill_between([(at - begin) / 1e9 for at, _ in points], [v for _, v in points],
+                          step="post", color="grey", alpha=0.2)
+        axis.set_ylim(bottom=0)
+        axis.set_ylabel(f"CPU {cpu.number}, GHz")
+        for episode in result.episodes:
+            if episode.cpu == cpu.number:
+                axis.axvspan((episode.start - begin) / 1e9,
+                             (episode.start + episode.waited - begin) / 1e9, color="red",
+                             alpha=0.2)
+    axes[0][0].legend(fontsize="small", loc="upper right")
+    axes[-1][0].set_xlabel("s (grey: busy; red: a task waited for its frequency)")
+    write(figure, path, "Frequency")

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from . import freq as freq_
 from .doctor import Finding
 from .events import Facts
 from .idle import Bill, Result, Tally, against_sysfs
@@ -228,6 +229,81 @@ def doctor(findings: list[Finding], as_data: bool) -> None:
         out.print(f"      [dim]{escape(finding.mend)}[/]", soft_wrap=True)
     if not findings:
         out.print("nothing is set up badly, as far as sysfs, proc and the kernel's log tell")
+
+
+def freq(results: list[freq_.Result], args: argparse.Namespace) -> None:
+    if args.json:
+        print(json.dumps([_freq_json(result) for result in results], indent=1))
+        return
+    out = console()
+    for result in results:
+        facts = result.facts
+        out.print(f"[bold]{escape(result.label)}[/]: {len(result.cpus)} CPUs,"
+                  f" {time(facts.last - facts.first)}, {facts.events:,} events")
+        lost(facts, out)
+        _timelines(result, out)
+        _episodes(result, args.episodes, out)
+        for note in result.notes:
+            out.print(f"[dim]note: {escape(note)}[/]")
+        out.print()
+
+
+def _spark(line: freq_.Timeline, begin: int, end: int, top: float, width: int = 44) -> str:
+    """The means over @width equal stretches of time, by the height of a bar."""
+    sums, times = [0.0] * width, [0] * width
+    for at, value in line.points():
+        index = min(max((at - begin) * width // max(end - begin, 1), 0), width - 1)
+        sums[index] += value
+        times[index] += 1
+    return "".join(BARS[max(1, min(8, round(8 * total / count / top)))] if count and top else " "
+                   for total, count in zip(sums, times))
+
+
+def _timelines(result: freq_.Result, out: Console) -> None:
+    begin, end = result.facts.first, result.facts.last
+    top = max((value for cpu in result.cpus.values() for line in (cpu.asked, cpu.clock)
+               for _, value in line.points()), default=0.0)
+    made = table("CPU", "", "mean", f"over {time(end - begin)}, full height {top / 1000:.0f} MHz",
+                 left=2)
+    made.columns[3].justify = "left"
+    for number, cpu in result.cpus.items():
+        for word, line, height, unit in (("busy", cpu.busy, 100.0, " %"),
+                                         ("asked", cpu.asked, top, ""),
+                                         ("clock", cpu.clock, top, "")):
+            if line.points():
+                mean = line.mean() if unit else line.mean() / 1000
+                made.add_row(str(number), word, f"{mean:.0f}{unit}",
+                             _spark(line, begin, end, height))
+    out.print(made)
+
+
+def _episodes(result: freq_.Result, most: int, out: Console) -> None:
+    out.print()
+    if not result.episodes:
+        out.print("no task waited for its frequency")
+        return
+    made = table("waited for its frequency", "CPU", "at", "waited", "MHz", left=1)
+    for episode in result.episodes[:most or None]:
+        made.add_row(escape(episode.task), str(episode.cpu),
+                     time(episode.start - result.facts.first), time(episode.waited),
+                     f"{episode.low / 1000:.0f} to {episode.high / 1000:.0f}")
+        made.add_row(f"[dim]  {escape(episode.why())}[/]")
+    out.print(made)
+    rest = len(result.episodes) - (most or len(result.episodes))
+    if rest > 0:
+        out.print(f"and {rest} more (--episodes 0)")
+
+
+def _freq_json(result: freq_.Result) -> dict[str, Any]:
+    facts = result.facts
+    return {"trace": result.label, "events": facts.events, "seconds": (facts.last - facts.first)
+            / 1e9, "lost_events": {str(cpu): count for cpu, count in facts.lost.items()},
+            "cpus": [{"cpu": number, "requests": cpu.requests,
+                      "busy_percent": cpu.busy.points(), "asked_khz": cpu.asked.points(),
+                      "clock_khz": cpu.clock.points()} for number, cpu in result.cpus.items()],
+            "episodes": [{**asdict(episode), "why": episode.why()}
+                         for episode in result.episodes],
+            "notes": result.notes}
 
 
 def _side_by_side(results: list[Result], out: Console) -> None:

@@ -45,6 +45,7 @@ class Machine:
     driver: str = ""
     governor: str = ""
     hz: int = 0
+    base_khz: float = 0.0
     clock: str = ""
     realtime_offset: int = 0
     workload: str = ""
@@ -125,11 +126,22 @@ def config_hz(root: Path = Path("/")) -> int:
     return 0
 
 
+def base_khz(root: Path = Path("/")) -> float:
+    """The frequency at which MPERF counts: that of the time stamp counter."""
+    found = _number(root / "sys/devices/system/cpu/cpu0/cpufreq/base_frequency")
+    if found:
+        return float(found)
+    for line in _text(root / "proc/cpuinfo").splitlines():
+        if line.startswith("model name") and (match := re.search(r"@ ([\d.]+)GHz", line)):
+            return float(match[1]) * 1e6
+    return 0.0
+
+
 def this_machine() -> Machine:
     cpuidle = Path("/sys/devices/system/cpu/cpuidle")
     return Machine(platform.release(), os.uname().machine, _text(cpuidle / "current_driver"),
                    _text(cpuidle / "current_governor_ro") or _text(cpuidle / "current_governor"),
-                   config_hz(), realtime_offset=time.time_ns() - time.monotonic_ns())
+                   config_hz(), base_khz(), realtime_offset=time.time_ns() - time.monotonic_ns())
 
 
 def load(path: Path) -> Machine:

@@ -26,6 +26,7 @@ LINES = {
     "perf": "    my [0] a: b  1234 [003]  1273.322543200:   sched:sched_waking: comm=x pid=1",
     "trace-cmd": "cw:  my [0] a: b-1234  [003]  1273.322543200: sched_waking:   comm=x pid=1",
     "one buffer": "     my [0] a: b-1234  [003]  1273.322543200: sched_waking:  comm=x pid=1",
+    "plain ns": "cw:  my [0] a: b-1234  [003]  1273322543200: sched_waking:   comm=x pid=1",
     "tracefs": "     my [0] a: b-1234  [003] d..2.  1273.322543: sched_waking: comm=x pid=1",
     "many CPUs": "     my [0] a: b 1234 [1003]  1273.322543200:  sched:sched_waking: comm=x pid=1",
 }

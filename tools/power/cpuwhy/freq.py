@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Clocks over time, and the episodes in which a task waited for its clock.
+
+Requests are the events cpu_frequency, pstate_sample and amd_pstate_perf and the writes of
+the registers behind them; the clock is what the kernel's own reads of APERF and MPERF, or
+the sample events, say. Neither utilisation nor the governor's reasons have events in 6.12.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .errors import Fail
+from .events import Facts, Handler, Reader, Source
+from .states import Machine
+
+#: A request higher by this much than at first is one that was waited for.
+RISE = 1.1
+#: A clock this near to the request is the request's.
+REACHED = 0.95
+#: Bins of a timeline; when they are full two become one.
+BINS = 512
+FIRST_BIN = 1 << 20             # ns
+
+PERF_CTL, HWP_REQUEST, MPERF, APERF = 0x199, 0x774, 0xE7, 0xE8
+FREQUENCY = re.compile(r"state=(\d+) cpu_id=(\d+)")
+LIMITS = re.compile(r"min=(\d+) max=(\d+) cpu_id=(\d+)")
+MSR = re.compile(r"([0-9a-f]+), value ([0-9a-f]+)")
+SAMPLE = re.compile(r"\bfreq=(\d+)")
+TO = re.compile(r"\bto=(\d+)")
+SWITCH = re.compile(r"prev_pid=(\d+) .* next_comm=(.*) next_pid=(\d+) ")
+
+
+class Timeline:
+    """The mean of a value over time, in as many bins as memory is meant for it."""
+
+    def __init__(self) -> None:
+        self.begin, self.width = -1, FIRST_BIN
+        self.sums: list[float] = []
+        self.times: list[int] = []
+
+    def add(self, start: int, end: int, value: float) -> None:
+        """The value from @start to @end."""
+        if self.begin < 0:
+            self.begin = start
+        start, end = max(start - self.begin, 0), end - self.begin
+        while end >= self.width * BINS:
+            self._halve()
+        while start < end:
+            index = start // self.width
+            until = min(end, (index + 1) * self.width)
+            if index >= len(self.sums):
+                more = index + 1 - len(self.sums)
+                self.sums += [0.0] * more
+                self.times += [0] * more
+            self.sums[index] += value * (until - start)
+            self.times[index] += until - start
+            start = until
+
+    def _halve(self) -> None:
+        self.width *= 2
+        if len(self.sums) % 2:
+            self.sums.append(0.0)
+            self.times.append(0)
+        self.sums = [a + b for a, b in zip(self.sums[::2], self.sums[1::2])]
+        self.times = [a + b for a, b in zip(self.times[::2], self.times[1::2])]
+
+    def points(self) -> list[tuple[int, float]]:
+        """(ns since the epoch of the trace, mean) of the bins that have one."""
+        return [(self.begin + index * self.width, total / time)
+                for index, (total, time) in enumerate(zip(self.sums, self.times)) if time]
+
+    def mean(self) -> float:
+        return sum(self.sums) / sum(self.times) if any(self.times) else 0.0
+
+
+@dataclass
+class Episode:
+    """A CPU became busy and got its highest request late."""
+    cpu: int
+    task: str
+    start: int                  # ns
+    waited: int                 # until the highest request was sent
+    first: int                  # until the first higher one was
+    steps: int
+    low: float                  # request at the start, kHz
+    high: float
+    limit: float                # of the policy, if the trace has it
+    reached: int = -1           # ns from the request to the clock; -1 not seen
+    got: float = 0.0            # the highest clock seen after the request, kHz
+
+    def why(self) -> str:
+        parts = []
+        if self.steps > 1:
+            parts.append(f"asked in {self.steps} steps, first after {self.first / 1e6:.1f} ms")
+        else:
+            parts.append(f"asked only after {self.first / 1e6:.1f} ms")
+        if self.limit and self.high >= self.limit * 0.999:
+            parts.append("up to the policy's limit")
+        if self.reached >= 0:
+            parts.append(f"clock there within {self.reached / 1e6:.1f} ms of the request")
+        elif self.got:
+            parts.append(f"clock got to {self.got / 1000:.0f} MHz only: turbo bin or power limit")
+        return "; ".join(parts)
+
+
+@dataclass
+class Cpu:
+    """One CPU at a point of the trace; clocks in kHz."""
+    number: int
+    request: float = 0.0
+    since: int = -1                     # of the request
+    limit: float = 0.0
+    requests: int = 0
+    task: str = ""                      # that runs; nothing while idle
+    busy_since: int = -1
+    asked: Timeline = field(default_factory=Timeline)
+    clock: Timeline = field(default_factory=Timeline)
+    busy: Timeline = field(default_factory=Timeline)
+    changed: int = -1                   # when busy began or ended
+    low: float = 0.0
+    raises: list[int] = field(default_factory=list)     # in this busy time: first and last
+    steps: int = 0
+    reached: int = -1
+    got: float = 0.0
+    aperf: int | None = None
+    counters: tuple[int, int, int] | None = None        # time, aperf, mperf
+
+
+class Analysis:
+    """Handlers that follow each CPU."""
+
+    def __init__(self, base_khz: float, threshold: int):
+        self.base_khz, self.threshold = base_khz, threshold
+        self.cpus: dict[int, Cpu] = {}
+        self.episodes: list[Episode] = []
+        self.end = 0
+
+    def handlers(self) -> dict[str, Handler]:
+        return {"cpu_frequency": self._frequency, "cpu_frequency_limits": self._limits,
+                "pstate_sample": self._sample, "amd_pstate_perf": self._sample,
+                "write_msr": self._write, "read_msr": self._read, "sched_switch": self._switch}
+
+    def cpu(self, number: int) -> Cpu:
+        if number not in self.cpus:
+            self.cpus[number] = Cpu(number)
+        return self.cpus[number]
+
+    def _frequency(self, now: int, number: int, head: str, text: str) -> None:
+        if match := FREQUENCY.search(text):
+            self._ask(now, self.cpu(int(match[2])), float(match[1]))
+
+    def _write(self, now: int, number: int, head: str, text: str) -> None:
+        match = MSR.search(text)
+        if not match or not self.base_khz:
+            return
+        register, value = int(match[1], 16), int(match[2], 16)
+        if register == PERF_CTL:
+            ratio = value >> 8 & 0xFF
+        elif register == HWP_REQUEST:
+            ratio = value >> 16 & 0xFF or value >> 8 & 0xFF
+        else:
+            return
+        # Where cpu_frequency tells the same, it does so within the same call.
+        cpu = self.cpu(number)
+        if ratio and abs(ratio * 100_000 - cpu.request) > 100_000:
+            self._ask(now, cpu, ratio * 100_000.0)
+
+    def _ask(self, now: int, cpu: Cpu, khz: float) -> None:
+        if cpu.since >= 0:
+            cpu.asked.add(cpu.since, now, cpu.request)
+        cpu.requests += 1
+        if cpu.task and cpu.request and khz > cpu.request:
+            if khz >= cpu.low * RISE:
+                cpu.raises = [*cpu.raises[:1], now]
+                cpu.steps += 1
+                cpu.reached, cpu.got = -1, 0.0
+        cpu.request, cpu.since = khz, now
+
+    def _limits(self, now: int, number: int, head: str, text: str) -> None:
+        if match := LIMITS.search(text):
+            self.cpu(int(match[3])).limit = float(match[2])
+
+    def _sample(self, now: int, number: int, head: str, text: str) -> None:
+        cpu = self.cpu(number)
+        if match := SAMPLE.search(text):
+            khz = float(match[1])
+            # amd_pstate_perf tells it in MHz.
+            self._clocked(now, cpu, khz * 1000 if khz < 20_000 else khz, cpu.changed)
+        if (match := TO.search(text)) and int(match[1]):
+            khz = int(match[1]) * 100_000.0
+            if khz != cpu.request:
+                self._ask(now, cpu, khz)
+
+    def _read(self, now: int, number: int, head: str, text: str) -> None:
+        """APERF is read first, then MPERF."""
+        match = MSR.search(text)
+        if not match:
+            return
+        register, value = int(match[1], 16), int(match[2], 16)
+        cpu = self.cpu(number)
+        if register == APERF:
+            cpu.aperf = value
+        elif register == MPERF and cpu.aperf is not None:
+            before, cpu.counters = cpu.counters, (now, cpu.aperf, value)
+            cpu.aperf = None
+            if before and value > before[2] and cpu.counters[1] > before[1] and self.base_khz:
+                khz = self.base_khz * (cpu.counters[1] - before[1]) / (value - before[2])
+                self._clocked(now, cpu, khz, before[0])
+
+    def _clocked(self, now: int, cpu: Cpu, khz: float, since: int) -> None:
+        """The mean clock from @since to @now."""
+        if 0 <= since < now:
+            cpu.clock.add(since, now, khz)
+        if cpu.raises and since >= cpu.raises[-1]:
+            cpu.got = max(cpu.got, khz)
+            if cpu.reached < 0 and khz >= REACHED * cpu.request:
+                cpu.reached = since - cpu.raises[-1]
+
+    def _switch(self, now: int, number: int, head: str, text: str) -> None:
+        match = SWITCH.search(text)
+        if not match:
+            return
+        self.end = now
+        cpu = self.cpu(number)
+        if match[3] == "0":
+            self._idle(now, cpu)
+        elif match[1] == "0" or not cpu.task:
+            if cpu.changed >= 0:
+                cpu.busy.add(cpu.changed, now, 0.0)
+            cpu.changed = cpu.busy_since = now
+            cpu.task, cpu.low, cpu.raises, cpu.steps = match[2], cpu.request, [], 0
+            cpu.reached, cpu.got = -1, 0.0
+
+    def _idle(self, now: int, cpu: Cpu) -> None:
+        if cpu.changed >= 0:
+            cpu.busy.add(cpu.changed, now, 100.0 if cpu.task else 0.0)
+        cpu.changed = now
+        self._close(cpu)
+        cpu.task = ""
+
+    def _close(self, cpu: Cpu) -> None:
+        """The busy time is over: was its highest request late?"""
+        if not cpu.task or not cpu.raises or cpu.low <= 0:
+            return
+        waited = cpu.raises[-1] - cpu.busy_since
+        if waited >= self.threshold:
+            self.episodes.append(Episode(
+                cpu.number, cpu.task, cpu.busy_since, waited, cpu.raises[0] - cpu.busy_since,
+                cpu.steps, cpu.low, cpu.request, cpu.limit, cpu.reached, cpu.got))
+        cpu.raises = []
+
+    def finish(self, now: int) -> None:
+        for cpu in self.cpus.values():
+            if cpu.since >= 0:
+                cpu.asked.add(cpu.since, now, cpu.request)
+            self._idle(now, cpu)
+
+
+@dataclass
+class Result:
+    """What `freq` found in one trace."""
+    label: str
+    facts: Facts
+    cpus: dict[int, Cpu]
+    episodes: list[Episode]
+    notes: list[str]
+
+
+def missing(seen: dict[str, int], base_khz: float) -> list[str]:
+    notes = ["utilisation, the governor's wish and its reasons have no events in 6.12;"
+             " shown is what was asked of the hardware"]
+    if not seen.get("read_msr") and not seen.get("pstate_sample") \
+            and not seen.get("amd_pstate_perf"):
+        notes.append("no reads of APERF and MPERF (msr:read_msr): the clock itself is unknown")
+    elif not base_khz:
+        notes.append("the base frequency is not known (--base-mhz): the clock itself is unknown")
+    if "sched_switch" not in seen:
+        notes.append("no sched_switch: who waited is unknown, so no episodes")
+    return notes
+
+
+def analyse(source: Source, machine: Machine | None, label: str, base_khz: float,
+            threshold: int, progress: Callable[[int, Facts], None]) -> Result:
+    base = base_khz or (machine.base_khz if machine else 0)
+    work = Analysis(base, threshold)
+    facts = Reader(source, work.handlers(), progress=progress).run()
+    if not any(facts.seen.get(name) for name in ("cpu_frequency", "pstate_sample", "write_msr",
+                                                 "amd_pstate_perf")):
+        raise Fail(f"{facts.name}: has no frequency requests (power:cpu_frequency,"
+                   " power:pstate_sample, amd_cpu:amd_pstate_perf or msr:write_msr);"
+                   " `cpuwhy record --for freq` records them, or nothing was asked")
+    work.finish(facts.last)
+    for number, count in (machine.lost if machine else {}).items():
+        facts.lost[number] = max(facts.lost.get(number, 0), count)
+    work.episodes.sort(key=lambda episode: -episode.waited)
+    return Result(label, facts, dict(sorted(work.cpus.items())), work.episodes,
+                  missing(facts.seen, base))
+

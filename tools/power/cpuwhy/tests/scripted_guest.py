@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest in deterministic time whose wake-ups are scripted, and its recording.
+
+vs-wake makes so many wake-ups of CPU 1 by its own timer, by the HPET and by another CPU.
+trace-cmd records them as `cpuwhy record` would; the host gets trace.dat, the idle states
+and their counters, and the trace of the model.
+"""
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cpuwhy import record, states
+from virtual_silicon import boot, initramfs, machine, paths
+from virtual_silicon.job import Job
+from virtual_silicon.trace import Trace
+from virtual_silicon.trace import read as read_trace
+
+TRACE_CMD = Path("/usr/bin/trace-cmd")
+MARK = "0x400000f0"
+BEGIN, END = 100, 101
+#: How many wake-ups of each kind; no two alike.
+TIMERS, DEVICES, SIGNALS = 61, 47, 53
+CPU, CALLER = 1, 2
+
+#: Idle states as their counters are now, one line a value.
+COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[adlnrtu][a-z]* >/tmp/{}")
+
+
+def _record(load: str) -> str:
+    """Between marks of the model: snapshot of sysfs, load, snapshot. The recording is not
+    read before it has ended."""
+    wanted = [e.replace(":", "/") for e in (*record.IDLE, *record.OPTIONAL)]
+    return f"""
+        chmod +x /job/trace-cmd; taskset -p 1 $$ >/dev/null
+        T=/sys/kernel/tracing/instances/cpuwhy; mkdir $T || return 1
+        put 0 $T/tracing_on; put mono $T/trace_clock; put 0 $T/options/overwrite
+        put 20000 $T/buffer_size_kb
+        for e in {' '.join(wanted)}; do [ ! -d $T/events/$e ] || put 1 $T/events/$e/enable; done
+        {COUNTERS.format('before')}
+        vs-msr 0 {MARK}={BEGIN}; put 1 $T/tracing_on
+        {load}
+        put 0 $T/tracing_on; vs-msr 0 {MARK}={END}
+        {COUNTERS.format('after')}
+        LD_LIBRARY_PATH=/job /job/trace-cmd extract -B cpuwhy -o /tmp/trace.dat >&2 || return 1
+        rm -f /tmp/trace.dat.*; ls -l /tmp >&2"""
+
+
+LOAD = f"""
+        vs-wake -m timer -c {CPU} -n {TIMERS} -w 200 -x 4000 >/dev/null || return 1
+        vs-wake -m device -c {CPU} -n {DEVICES} -w 1000 -x 3000 >/dev/null || return 1
+        vs-wake -m signal -c {CPU} -k {CALLER} -n {SIGNALS} -w 300 -x 3000 >/dev/null \
+                || return 1
+        sleep 10"""
+
+
+def job(load: str = LOAD) -> bytes:
+    listed = subprocess.run(["ldd", TRACE_CMD], capture_output=True, text=True, check=True).stdout
+    libraries = [Path(p) for p in re.findall(r"=> (/\S+)", listed)]
+    made = Job(files={p.name: p.read_bytes() for p in [TRACE_CMD, *libraries]
+                      if not p.name.startswith("libc.")})
+    made.step("record", _record(load))
+    made.step("governor", "cat $CPU/cpuidle/current_driver $CPU/cpuidle/current_governor_ro")
+    for name in ("before", "after"):
+        made.step(name, f"cat /tmp/{name}")
+    made.step("trace", "gzip -c /tmp/trace.dat | base64")
+    return made.archive()
+
+
+@dataclass
+class Recorded:
+    path: Path
+    model: Trace
+    result: boot.Result
+
+
+def _counters(text: str) -> dict[int, list[states.State]]:
+    found: dict[int, dict[int, dict[str, str]]] = {}
+    for line in text.splitlines():
+        match = re.match(r".*/cpu(\d+)/cpuidle/state(\d+)/(\w+):(.*)", line)
+        if match:
+            cpu, state = int(match[1]), int(match[2])
+            found.setdefault(cpu, {}).setdefault(state, {})[match[3]] = match[4]
+    return {cpu: [states.State(v["name"], int(v["latency"]) * 1000, int(v["residency"]) * 1000,
+                               v["disable"] == "1", states.power(v["name"]), int(v["usage"]),
+                               int(v["above"]), int(v["below"]), int(v["time"]) * 1000)
+                  for _, v in sorted(rows.items())] for cpu, rows in sorted(found.items())}
+
+
+def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
+        append: str = "") -> Recorded:
+    archive = initramfs.ensure(out / "guest")
+    config = boot.Config(machine=machine.load("sapphire-rapids"), cpus=cpus, kernel=kernel,
+                         qemu=qemu, initramfs=archive, out=out, job=job(load),
+                         mode="deterministic", append=append,
+                         limits=boot.Limits(boot=120, silence=200, overall=400))
+    result = boot.run(config)
+    path = out / "trace.dat"
+    path.write_bytes(gzip.decompress(base64.b64decode(result.text("trace"))))
+    driver, governor = result.text("governor").splitlines()
+    before, after = (_counters(result.text(name)) for name in ("before", "after"))
+    about = states.Machine("6.12", "x86_64", driver, governor, 250, clock="mono",
+                           workload="scripted wake-ups", with_tool="trace-cmd",
+                           events=["power:cpu_idle", "power:cpu_idle_miss"],
+                           states=states.difference(before, after))
+    about.write(record.sidecar(path))
+    return Recorded(path, read_trace(result.trace or paths.RUN / "trace.txt"), result)
