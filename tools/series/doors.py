@@ -174,7 +174,7 @@ def find_mutants() -> int:
     if guests:
         packages.ensure("qemu", "guest")
     with _alone():
-        _linux()
+        replay.build(_linux())
         if guests:
             kernel.patched(trees.LINUX)
             qemu.build()
@@ -250,6 +250,7 @@ def show_help() -> int:
   TIME=     free or deterministic              JOBS=  parallel compilers
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
+  TREE=     kernel trees, NAME=path, whose idle governors join in replay
   FAULTS=   file with what the CPU is to do wrong, and when""")
     return 0
 

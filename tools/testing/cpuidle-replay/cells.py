@@ -24,7 +24,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean, median
 
-
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parents[2] / "build/replay/governor-replay"
 BOUND = "least-energy"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compile the governors of other kernel trees, and write trees.c, which lists them.
+"""Compile the governors of other kernel trees, and write trees.c, which lists them,
+and trees.objects for the linker.
 
 They are compiled as they are, against the shims and the base's cpuidle.h, whose
 structures all governors of one program have to share.
@@ -45,9 +46,10 @@ def build(out: Path, name: str, tree: Path) -> list[str]:
             continue
         symbol = f"init_tree_{name.replace('.', '_')}_{governor}"
         target = out / "trees" / f"{name}-{governor}.o"
-        for command in ([*shlex.split(os.environ["CC"]), *shlex.split(os.environ["CFLAGS"]),
-                         f"-DREPLAY_INIT={symbol}", "-c", "-o", target, source],
-                        ["objcopy", f"--keep-global-symbol={symbol}", target]):
+        compile_: list[str | Path] = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ["CFLAGS"]),
+                                      f"-DREPLAY_INIT={symbol}", "-c", "-o", target, source]
+        hide: list[str | Path] = ["objcopy", f"--keep-global-symbol={symbol}", target]
+        for command in (compile_, hide):
             if subprocess.run(command).returncode:
                 raise Wrong(f"TREE: {source} cannot be compiled here; shim/ has what the governors of"
                             " 6.12 and later use of the kernel")
@@ -90,6 +92,7 @@ def main() -> int:
         print(wrong, file=sys.stderr)
         return 1
     write_if_changed(args.out / "trees.c", listing(names))
+    (args.out / "trees.objects").write_text("".join(f"{args.out}/trees/{n}.o\n" for n in names))
     (args.out / "trees.stamp").touch()
     return 0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from test_replay import COLUMNS, GOVERNORS, PROGRAM, replay, run
+from test_replay import COLUMNS, FREE, GOVERNORS, PROGRAM, replay, run
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built (make replay)")
 US, FAR = 1000, 1 << 62
@@ -182,8 +182,9 @@ def test_no_governor_takes_less(tmp_path: Path, hz: int, share: str) -> None:
     periods = random_periods(rng, 10 ** 9 // hz, 2000)
     trace, _ = write(tmp_path, Model([], 10 ** 9 // hz, 0, 0, 0, 0, 0, 0, False), periods)
     tables = [word for t in TABLES for word in ("--states", t)]
-    for extra in ([], ["--overhead-ns", 0, "--tick-stop-ns", 0, "--tick-restart-ns", 0, "--tick-ns", 0],
-                  ["--transition", "latency", "--overhead-ns", 6000, "--latency-ns", 50_000]):
+    options: list[list[object]] = [[], [*FREE], ["--transition", "latency", "--overhead-ns", 6000,
+                                                 "--latency-ns", 50_000]]
+    for extra in options:
         done = run("--json", "--exit-latency", share, *tables, *extra, trace)
         assert done.returncode == 0, done.stderr
         for line in done.stdout.splitlines():

@@ -11,7 +11,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
+import cells  # noqa: E402
 import compare  # noqa: E402
+import cost  # noqa: E402
 import generate  # noqa: E402
 from test_replay import PROGRAM, run  # noqa: E402
 
@@ -63,3 +65,72 @@ def test_generated_traces_are_well_formed(tmp_path: Path, monkeypatch: pytest.Mo
     for trace in traces:
         assert trace.read_bytes() == (tmp_path / "b" / trace.name).read_bytes()
         assert trace.read_bytes() != (tmp_path / "c" / trace.name).read_bytes()
+
+
+def of(adequate: int, energy: float, stops: int, latency_us: float = 1) -> dict:
+    return {"decisions": 100, "adequate": adequate, "energy": energy, "tick_stops": stops,
+            "periods": 50, "wake_latency_ns": 50 * 1000 * latency_us}
+
+
+def cell() -> cells.Cell:
+    """menu is the best in the mean; on `b` the other teo is."""
+    runs = {"a": {"least-energy": of(100, 10, 0, 2), "teo": of(90, 11, 130, 3),
+                  "base-menu": of(80, 12, 100), "base-teo": of(85, 18, 0)},
+            "b": {"least-energy": of(100, 20, 0, 6), "teo": of(60, 26, 50, 6),
+                  "base-menu": of(50, 28, 40), "base-teo": of(55, 25, 0)}}
+    return cells.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu",
+                       table="t", hz=250, share="full", set="recorded")
+
+
+def test_cell() -> None:
+    c = cell()
+    # Energies 1.1 and 1.3, menu's 1.2 and 1.4: half of 0.3 minus a third of it.
+    assert (c.energy, c.best, c.opponent) == (pytest.approx(1.2), pytest.approx(1.3), "base-menu")
+    assert c.energy_closed == pytest.approx(100 / 3)
+    # Adequate 75; base teo has 70, the best of others: a sixth of 30.
+    assert (c.adequate_best, c.adequate_closed) == (70, pytest.approx(100 / 6))
+    assert (c.stops, c.menu_stops) == (180, 140)
+    assert c.latency_more == pytest.approx(12.5)
+    assert (c.worst.name, c.worst.opponent, c.worst.worse) == ("b", "base-teo", pytest.approx(4))
+    assert [t.stops_more() for t in c.traces] == [False, False]
+    c.traces[0].stops = 131
+    assert c.traces[0].stops_more()
+
+
+def test_cells_report_names_losers() -> None:
+    c = cell()
+    c.traces[0].stops = 200
+    text = cells.report([c], "teo", ["base-menu", "base-teo"], 3)
+    assert "- b: energy +4.0 % in `t 250 full, base-teo`" in text
+    assert "- a: 200 tick stops, menu 100" in text
+    assert "No trace on which" in cells.report([cell()], "teo", ["base-menu", "base-teo"], 5)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
+def test_cells_replays_in_parallel(tmp_path: Path) -> None:
+    """The same as one call of the program, and wrong usage is said."""
+    traces = generate.write(tmp_path / "in", 5, ["periodic_73", "bursts_8", "phases"])
+    done = subprocess.run([HERE / "cells.py", "--program", PROGRAM, "--traces", tmp_path / "in", "--seeds",
+                           "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--against", "base-menu",
+                           "--quiet", "--json", tmp_path / "out", "--", "--overhead-ns", "3000"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    got, = json.loads((tmp_path / "out").read_text())
+    lines = run("--json", "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--overhead-ns", "3000",
+                *traces).stdout.splitlines()
+    energies = {run_["trace"]: run_["governors"]["teo"]["energy"] / run_["governors"]["least-energy"]["energy"]
+                for run_ in map(json.loads, lines)}
+    assert {t["name"]: t["energy"] for t in got["traces"]} == pytest.approx(energies)
+    wrong = subprocess.run([HERE / "cells.py", "--program", PROGRAM, "--against", "nobody"],
+                           capture_output=True, text=True)
+    assert wrong.returncode == 1 and "there is no governor nobody, must be one of teo, base-teo" in wrong.stderr
+
+
+def test_cost_counts_own_code_and_data() -> None:
+    """select at 0x100..0x200, a service at 0x500, the engine at 0x800."""
+    code = cost.Code([0x100], [0x200], {0x100: "select"})
+    engine = cost.Code([0x800], [0x900], {})
+    trace = ["I  0800,4", " S 7000,8", "I  0100,4", " L 4000,8", " L 4008,8", "I  0500,4", " L 6000,8",
+             "I  0140,4", " S 403c,8", " M 1ffeff0000,8", "I  0804,4", "I  0100,4", "I  0800,4"]
+    select = cost.count(trace, code, engine)["select"]
+    assert (select.calls, select.instructions, select.code_lines, select.data_lines) == (2, 3, 3, 2)
