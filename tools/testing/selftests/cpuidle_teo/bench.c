@@ -32,6 +32,8 @@ static double seconds = 1;
 static unsigned int samples[MAX_SAMPLES];
 static int nr_samples;
 static pid_t other;
+/* How long the other end thinks before it answers: a disk or a network. */
+static unsigned int device_loops;
 
 static double now(void)
 {
@@ -107,23 +109,25 @@ static void make_tcp(struct pair *p)
 	*p = (struct pair) { .in = { fa, fb }, .out = { fa, fb } };
 }
 
+/* Some work that takes about as long everywhere. */
+static void think(unsigned int loops)
+{
+	while (loops--)
+		atomic_signal_fence(memory_order_seq_cst);
+}
+
 static void *echo(void *arg)
 {
 	struct pair *p = arg;
 	char text[MESSAGE];
 
 	pin_to(1);
-	while (!stop && read(p->in[0], text, sizeof(text)) > 0)
+	while (!stop && read(p->in[0], text, sizeof(text)) > 0) {
+		think(device_loops);
 		if (write(p->out[0], text, sizeof(text)) < 0)
 			break;
+	}
 	return NULL;
-}
-
-/* Some work that takes about as long everywhere. */
-static void think(unsigned int loops)
-{
-	while (loops--)
-		atomic_signal_fence(memory_order_seq_cst);
 }
 
 static double round_trip(struct pair *p)
@@ -223,11 +227,29 @@ static double stream(struct pair *p)
 	return bytes / (now() - start) / 1e6;
 }
 
+/* How late does a thread run that sleeps for 0.1 to 3 ms? Mean in us. */
+static double timers(void)
+{
+	double start = now(), begin, sum = 0;
+	unsigned long n = 0;
+
+	pin_to(1);
+	while (now() - start < seconds) {
+		useconds_t us = 100 + rand() % 2900;
+
+		begin = now();
+		usleep(us);
+		sum += now() - begin - us / 1e6;
+		n++;
+	}
+	return 1e6 * sum / n;
+}
+
 static int usage(const char *name)
 {
-	fprintf(stderr, "bench: unknown load \"%s\", must be sched-latency or\n",
+	fprintf(stderr, "bench: unknown load \"%s\", must be sched-latency, timers or\n",
 		name);
-	fprintf(stderr, "{pipe,tcp,udp}-{rr,rest,paced,stream}\n");
+	fprintf(stderr, "{pipe,tcp,udp}-{rr,rest,paced,stream}, pipe-io\n");
 	return 1;
 }
 
@@ -239,6 +261,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2)
 		seconds = atof(argv[2]);
+	if (strstr(name, "-io"))
+		device_loops = 100000;
 
 	if (!strncmp(name, "pipe", 4))
 		make_pipes(&p);
@@ -257,6 +281,10 @@ int main(int argc, char **argv)
 		result = stream(&p);
 	else if (!strcmp(name, "sched-latency"))
 		result = sched_latency();
+	else if (!strcmp(name, "timers"))
+		result = timers();
+	else if (!strcmp(name, "pipe-io"))
+		result = ping_pong(&p, 0, 0);
 	else
 		return usage(name);
 

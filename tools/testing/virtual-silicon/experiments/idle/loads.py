@@ -58,6 +58,9 @@ LOADS: dict[str, Load] = {
                           ("sockperf under load, TCP, p99", "us", "-"))),
     "sockperf-1ms": Load((("the same, UDP, a reply per ms", "us", "-"),
                           ("the same, UDP, a reply per ms, p99", "us", "-"))),
+    "pipe-io": Load((("fio-like, requests", "1/s", "+"),)),
+    "timers": Load((("lateness of timers", "us", "-"),)),
+    "ticks": Load((("tick stops", "", "-"), ("timers run for another CPU", "", "-"))),
     "messages": Load((("messages, p50", "us", "-"), ("messages, p99", "us", "-"))),
     "shell": Load((("150 shell pipelines", "s", "-"),)),
 }

@@ -56,13 +56,22 @@ load()
 	perf-pipe)	perf bench sched pipe -l 5000 2>&1 | awk '/usecs.op/ { print $1 }' ;;
 	tbench-*)	tbench -c $SCRIPT -t 1 ${1#*-} 127.0.0.1 | operations ;;
 	dbench-*)	dbench -D /tmp -c $SCRIPT -t 1 ${1#*-} | operations ;;
-	*-rr|*-rest|*-paced|*-stream)	teo-bench "$1" 0.3 ;;
+	*-rr|*-rest|*-paced|*-stream|*-io|timers)	teo-bench "$1" 0.3 ;;
+	ticks)		ticks_load ;;
 	sockperf-udp)	sockperf_load ;;
 	sockperf-tcp)	sockperf_load --tcp ;;
 	sockperf-1ms)	sockperf_load --reply-every=10 ;;
 	messages)	messages 3 0.8 ;;
 	shell)		shell_load ;;
 	esac
+}
+
+# Of all CPUs: tick stops, and timers that a CPU ran for one that rests
+ticks_load()
+{
+	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+	perf stat -a -x, -e timer:tick_stop -e timer_migration:tmigr_handle_remote_cpu \
+		messages 15 0.5 2>&1 >/dev/null | cut -d, -f1 | tr '\n' ' '
 }
 
 servers()

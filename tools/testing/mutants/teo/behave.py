@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""How does the TEO governor of a tree take situations whose outcome can be told?
+
+Builds cpuidle-replay with it and replays idle times made by hand: what is needed to
+take them well is known, whatever the governor's arithmetic is. Exit status 1: some
+outcome was another one, and its name is printed; 2: it does not compile.
+
+    behave.py TREE [NAME]
+"""
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[4]
+US, MS = 1_000, 1_000_000
+TICK = 4 * MS
+HEADER = ("# idle periods v1; workload=made by hand; hz=250; tick_ns=4000000\n"
+          "cpu,entry_ns,dur_ns,wake_ns,sleep_ns,delta_ns,next,src,irq,flags,state\n")
+
+Result = dict[str, float]
+
+
+@dataclass
+class Trace:
+    """Idle times one after the other, each followed by some work."""
+    now: int = MS
+    rows: list[str] = field(default_factory=list)
+
+    def idle(self, time: int, timer: int = 500 * MS, *, goes_on: bool = False,
+             before_tick: int | None = None) -> None:
+        """Something else than the timer ends it if that is due later."""
+        if before_tick is not None:
+            self.now += TICK - (self.now + before_tick) % TICK
+        due = time == timer
+        flags = (16 if goes_on else 4) + 32 * due
+        self.rows.append(f"0,{self.now},{time},{time},{timer},{timer},h,{'T' if due else 'C'},0,{flags},1")
+        self.now += time + 30 * US
+
+
+def idle_for_long(trace: Trace) -> None:
+    for _ in range(50):
+        trace.idle(400 * MS, 400 * MS)
+
+
+def long_after_short(trace: Trace) -> None:
+    for _ in range(20):
+        for _ in range(200):
+            trace.idle(20 * US)
+        trace.idle(2000 * MS, 2000 * MS)
+
+
+def short(trace: Trace) -> None:
+    for _ in range(3000):
+        trace.idle(28 * US)
+
+
+def shorter(trace: Trace) -> None:
+    for _ in range(3000):
+        trace.idle(5 * US)
+
+
+def tick_in_between(trace: Trace) -> None:
+    for _ in range(300):
+        trace.idle(3900 * US, before_tick=300 * US)
+
+
+def in_turns(trace: Trace) -> None:
+    for _ in range(500):
+        trace.idle(60 * US, before_tick=3 * MS)
+        trace.idle(2 * MS, before_tick=3 * MS)
+
+
+def by_end(trace: Trace) -> None:
+    """A timer, and then something else sooner than C6 takes to pay off."""
+    for _ in range(500):
+        trace.idle(1200 * US, 1200 * US, before_tick=3 * MS)
+        trace.idle(600 * US, before_tick=3 * MS)
+
+
+def slow_exit(trace: Trace) -> None:
+    """Timers show what the exit takes; the rest only seems to be long enough."""
+    for n in range(1500):
+        if n % 10 == 0:
+            trace.idle(2000 * US, 2000 * US, before_tick=3 * MS)
+        else:
+            trace.idle(550 * US, before_tick=3 * MS)
+
+
+def stopped_already(trace: Trace) -> None:
+    """An interrupt without a task; after most, a task makes the next one short."""
+    for n in range(400):
+        trace.idle(60 * MS)
+        if n % 6:
+            trace.idle(20 * US)
+        else:
+            trace.idle(300 * MS, 310 * MS, goes_on=True)
+
+
+def tick_soon(trace: Trace) -> None:
+    for _ in range(300):
+        trace.idle(1200 * US, before_tick=300 * US)
+
+
+def beyond_polling(trace: Trace) -> None:
+    """What ends by itself while polling is short; what polling gives up is not."""
+    for n in range(3000):
+        trace.idle({0: 200 * US, 5: 2 * MS}.get(n % 10, 5 * US), before_tick=3 * MS)
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[Trace], None]
+    states: str
+    right: Callable[[Result], bool]
+    options: tuple[str, ...] = ()
+
+
+CASES = {
+    "idle": Case(idle_for_long, "c1-c6", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
+    "idle, two states": Case(idle_for_long, "c1", lambda r: r["ticks"] < 30),
+    "idle, deepest beyond the tick": Case(idle_for_long, "skl", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
+    "long after short": Case(long_after_short, "c1-c6", lambda r: r["ticks"] <= 20 * (3 + 1)),
+    "short, limit": Case(short, "skl", lambda r: r["tick_stops"] < 5, ("--latency-ns", "20000")),
+    "short, HZ 1000": Case(short, "adl", lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
+    "timer not asked for": Case(shorter, "skx", lambda r: r["timer_queries"] < 100),
+    "timer asked for": Case(in_turns, "skx", lambda r: r["timer_queries"] > 450),
+    "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
+    "tick soon": Case(tick_soon, "spr-c02", lambda r: r["too_deep"] < 10),
+    "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
+    "polling keeps the tick": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")),
+    "in turns": Case(in_turns, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
+    "by end": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
+    "slow exit": Case(slow_exit, "{slow}", lambda r: r["too_deep"] < 300),
+    "stopped already": Case(stopped_already, "spr-c02", lambda r: r["more"] < 1.1),
+    "overhead": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"], ("--overhead-ns", "6000")),
+}
+
+TABLES = {"slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
+          "deep": "POLL 0 0 polling\nC6 133000 600000\n"}
+
+
+def build(tree: Path, out: Path) -> Path:
+    done = subprocess.run(["make", "-s", "-j2", "-C", TOP / "tools/testing/cpuidle-replay", f"OUT={out}",
+                           f"KSRC={tree}", f"OURS={tree}/drivers/cpuidle/governors"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        print(done.stderr)
+        sys.exit(2)
+    return out / "governor-replay"
+
+
+def replay(program: Path, case: Case, scratch: Path) -> Result:
+    trace = Trace()
+    case.make(trace)
+    file = scratch / "trace.csv"
+    file.write_text(HEADER + "\n".join(trace.rows) + "\n")
+    for name, text in TABLES.items():
+        (scratch / name).write_text(text)
+    done = subprocess.run([program, "--json", "--governor", "teo", "--governor", "least-energy", "--states",
+                           case.states.format(**{name: scratch / name for name in TABLES}), *case.options, file],
+                          capture_output=True, text=True)
+    if done.returncode:
+        return dict.fromkeys(("ticks", "tick_stops", "decisions", "timer_queries", "too_deep", "more"), float("nan"))
+    governors = json.loads(done.stdout)["governors"]
+    return governors["teo"] | {"more": governors["teo"]["energy"] / governors["least-energy"]["energy"]}
+
+
+def main() -> int:
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        program = build(Path(sys.argv[1]).resolve(), scratch / "replay")
+        for title, case in CASES.items():
+            if len(sys.argv) > 2 and title not in sys.argv[2:]:
+                continue
+            result = replay(program, case, scratch)
+            right = case.right(result)
+            wrong += not right
+            print(f"{'ok' if right else 'not ok'} {title}: " + ", ".join(
+                f"{key} {result[key]:.10g}" for key in ("decisions", "adequate", "too_deep", "ticks", "tick_stops",
+                                                        "timer_queries", "more") if key in result))
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
