@@ -23,13 +23,18 @@
  * or, if nothing does, as a run that does not end. Late is what kept its CPU
  * resting for longer than bound_us. If it took that long because the CPU was
  * executing, such as the softirqs of the tick, which a store does not interrupt,
- * no idle state is to blame: these are counted as busy.
+ * no idle state is to blame: these are counted as busy. States that take their
+ * interrupts before they are left (POLL, C0.2) have handlers run within them:
+ * the tick's and softirqs are not rest.
  *
  *	cd /sys/kernel/debug/wakeup_test
  *	echo 100000 >run	# so many wake-ups; returns when they are done
  *	cat result
+ *	cat slow		# the first late and busy ones: when, by trace_clock mono
  *	echo 7 >seed		# of the random numbers, goes up with each run
- *	echo 100 >bound_us	# later ones are counted as late, and end tracing
+ *	echo 100 >bound_us	# later ones are late or busy
+ *
+ * The first of them ends tracing, so that the trace says what the CPU was doing.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -52,11 +57,13 @@
 #include <linux/smpboot.h>
 #include <linux/timekeeping.h>
 
+#include <trace/events/irq.h>
 #include <trace/events/power.h>
 
 #include <asm/apic.h>
 #include <asm/irq.h>
 #include <asm/nmi.h>
+#include <asm/trace/irq_vectors.h>
 
 enum wakeup_kind { STORE, IPI, NMI, IRQ, TIMER, NR_KINDS };
 
@@ -87,6 +94,8 @@ struct wakeup_count {
  * @nmi_sent: the next NMI is ours
  * @kind: how the token was sent
  * @sent: when, CLOCK_MONOTONIC in ns; 0 if that is not to be measured
+ * @state: idle state that the CPU is in, PWR_EVENT_EXIT if in none
+ * @handlers: handlers under way
  * @rest_begin: when the CPU began to rest, 0 if it does not
  * @rested: ns that it has rested since @rested_from, the rest under way excluded
  * @rested_from: @sent at the end of the last rest
@@ -104,6 +113,8 @@ struct wakeup_cpu {
 	bool go;
 	bool nmi_sent;
 	u8 kind;
+	unsigned int state;
+	unsigned int handlers;
 	s64 sent;
 	s64 rest_begin;
 	s64 rested;
@@ -115,6 +126,24 @@ struct wakeup_cpu {
 	struct irq_work after_nmi;
 	struct rnd_state rnd;
 	struct wakeup_count count[NR_KINDS];
+};
+
+/**
+ * struct wakeup_slow - one that took longer than the bound
+ * @cpu: which CPU it was for
+ * @kind: how it was sent
+ * @late: the CPU rested for longer than the bound meanwhile
+ * @sent: when, CLOCK_MONOTONIC in ns
+ * @arrived: when it arrived
+ * @rested: for how many ns of that the CPU rested
+ */
+struct wakeup_slow {
+	int cpu;
+	u8 kind;
+	bool late;
+	s64 sent;
+	s64 arrived;
+	s64 rested;
 };
 
 static DEFINE_PER_CPU_ALIGNED(struct wakeup_cpu, wakeup_cpus);
@@ -130,6 +159,8 @@ static atomic64_t wakeups_left;
 static atomic_t wakeup_tokens;
 static DECLARE_COMPLETION(wakeups_done);
 static DEFINE_MUTEX(wakeup_mutex);	/* one run at a time */
+static struct wakeup_slow wakeup_slow[16];	/* of the last run, the first ones */
+static atomic_t wakeup_nr_slow;
 static u32 bound_us = 100;
 static u32 wakeup_seed = 1;
 
@@ -143,42 +174,110 @@ static s64 wakeup_rested(const struct wakeup_cpu *c, s64 sent, s64 now)
 	return rested;
 }
 
+/* A rest begins or ends, on this CPU and with interrupts off. */
+static void wakeup_set_resting(struct wakeup_cpu *c, bool resting)
+{
+	s64 now = ktime_get_mono_fast_ns(), sent = READ_ONCE(c->sent);
+
+	if (resting == !!c->rest_begin)
+		return;
+	if (!resting) {
+		c->rested = wakeup_rested(c, sent, now);
+		c->rested_from = sent;
+	}
+	WRITE_ONCE(c->rest_begin, resting ? now : 0);
+}
+
 /* Idle states are entered and left here, with interrupts off. */
 static void wakeup_rest(void *unused, unsigned int state, unsigned int cpu)
 {
 	struct wakeup_cpu *c = this_cpu_ptr(&wakeup_cpus);
-	s64 now = ktime_get_mono_fast_ns(), sent = READ_ONCE(c->sent);
 
-	if (state == PWR_EVENT_EXIT) {
-		c->rested = wakeup_rested(c, sent, now);
-		c->rested_from = sent;
-	}
-	WRITE_ONCE(c->rest_begin, state == PWR_EVENT_EXIT ? 0 : now);
+	c->state = state;
+	c->handlers = 0;
+	wakeup_set_resting(c, state != PWR_EVENT_EXIT);
+}
+
+static void wakeup_handler_begins(void)
+{
+	struct wakeup_cpu *c = this_cpu_ptr(&wakeup_cpus);
+	unsigned long flags;
+
+	local_irq_save(flags);
+	c->handlers++;
+	wakeup_set_resting(c, false);
+	local_irq_restore(flags);
+}
+
+static void wakeup_handler_ends(void)
+{
+	struct wakeup_cpu *c = this_cpu_ptr(&wakeup_cpus);
+	unsigned long flags;
+
+	local_irq_save(flags);
+	if (c->handlers && !--c->handlers)
+		wakeup_set_resting(c, c->state != PWR_EVENT_EXIT);
+	local_irq_restore(flags);
+}
+
+static void wakeup_tick_begins(void *unused, int vector)
+{
+	wakeup_handler_begins();
+}
+
+static void wakeup_tick_ends(void *unused, int vector)
+{
+	wakeup_handler_ends();
+}
+
+static void wakeup_softirq_begins(void *unused, unsigned int nr)
+{
+	wakeup_handler_begins();
+}
+
+static void wakeup_softirq_ends(void *unused, unsigned int nr)
+{
+	wakeup_handler_ends();
+}
+
+/* Notes a slow one; the trace ends with the first. */
+static void wakeup_note_slow(const struct wakeup_cpu *c, enum wakeup_kind kind,
+			     s64 sent, s64 now, s64 rested, bool late)
+{
+	int i = atomic_inc_return(&wakeup_nr_slow) - 1;
+
+	if (i < ARRAY_SIZE(wakeup_slow))
+		wakeup_slow[i] = (struct wakeup_slow) {
+			.cpu = c->cpu, .kind = kind, .late = late, .sent = sent,
+			.arrived = now, .rested = rested
+		};
+	tracing_off();
 }
 
 static void wakeup_measure(struct wakeup_cpu *c, enum wakeup_kind kind)
 {
 	struct wakeup_count *n = &c->count[kind];
 	s64 bound = (s64)READ_ONCE(bound_us) * NSEC_PER_USEC;
-	s64 now, ns, rested;
+	s64 now, ns, rested, sent = c->sent;
 
-	if (!c->sent || c->hotplug & 1 || c->hotplug != atomic_read(&wakeup_hotplug))
+	if (!sent || c->hotplug & 1 || c->hotplug != atomic_read(&wakeup_hotplug))
 		return;
 
 	/* Clocks of two CPUs may differ by a little. */
 	now = ktime_get_mono_fast_ns();
-	ns = max_t(s64, now - c->sent, 0);
-	rested = wakeup_rested(c, c->sent, now);
+	ns = max_t(s64, now - sent, 0);
+	rested = wakeup_rested(c, sent, now);
 	c->sent = 0;
 	n->nr++;
 	n->sum_ns += ns;
 	n->max_ns = max(n->max_ns, ns);
-	if (rested > bound) {
+	if (ns <= bound)
+		return;
+	if (rested > bound)
 		n->late++;
-		tracing_off();
-	} else if (ns > bound) {
+	else
 		n->busy++;
-	}
+	wakeup_note_slow(c, kind, sent, now, rested, rested > bound);
 }
 
 static void wakeup_arrived(struct wakeup_cpu *c)
@@ -428,6 +527,30 @@ static void wakeup_give_tokens(void)
 	}
 }
 
+static void wakeup_unregister_probes(void)
+{
+	unregister_trace_softirq_exit(wakeup_softirq_ends, NULL);
+	unregister_trace_softirq_entry(wakeup_softirq_begins, NULL);
+	unregister_trace_local_timer_exit(wakeup_tick_ends, NULL);
+	unregister_trace_local_timer_entry(wakeup_tick_begins, NULL);
+	unregister_trace_cpu_idle(wakeup_rest, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+/*
+ * While a run lasts only, so that the kernel is as it was otherwise. Fails without
+ * memory only, and then so does each later run.
+ */
+static int wakeup_register_probes(void)
+{
+	int err = register_trace_cpu_idle(wakeup_rest, NULL);
+
+	err = err ?: register_trace_local_timer_entry(wakeup_tick_begins, NULL);
+	err = err ?: register_trace_local_timer_exit(wakeup_tick_ends, NULL);
+	err = err ?: register_trace_softirq_entry(wakeup_softirq_begins, NULL);
+	return err ?: register_trace_softirq_exit(wakeup_softirq_ends, NULL);
+}
+
 static int wakeup_run_set(void *data, u64 wakeups)
 {
 	int cpu, err;
@@ -443,17 +566,28 @@ static int wakeup_run_set(void *data, u64 wakeups)
 		struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
 
 		memset(c->count, 0, sizeof(c->count));
+		c->state = PWR_EVENT_EXIT;
+		c->handlers = 0;
+		c->rest_begin = 0;
+		c->rested_from = 0;
 		prandom_seed_state(&c->rnd, (u64)wakeup_seed << 32 | cpu);
 	}
 	wakeup_seed++;
+	atomic_set(&wakeup_nr_slow, 0);
+
+	err = wakeup_register_probes();
+	if (err)
+		goto unlock;
 
 	atomic64_set(&wakeups_left, wakeups);
 	cpus_read_lock();
 	wakeup_give_tokens();
 	cpus_read_unlock();
 	wait_for_completion(&wakeups_done);
+	wakeup_unregister_probes();
+unlock:
 	mutex_unlock(&wakeup_mutex);
-	return 0;
+	return err;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(wakeup_run_fops, NULL, wakeup_run_set, "%llu\n");
 
@@ -484,6 +618,21 @@ static int result_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(result);
 
+static int slow_show(struct seq_file *m, void *unused)
+{
+	int i, nr = min_t(int, atomic_read(&wakeup_nr_slow), ARRAY_SIZE(wakeup_slow));
+
+	seq_puts(m, "what kind cpu sent_ns arrived_ns rested_ns\n");
+	for (i = 0; i < nr; i++) {
+		const struct wakeup_slow *w = &wakeup_slow[i];
+
+		seq_printf(m, "%s %s %d %lld %lld %lld\n", w->late ? "late" : "busy",
+			   kind_names[w->kind], w->cpu, w->sent, w->arrived, w->rested);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(slow);
+
 static void __init wakeup_init_cpu(int cpu)
 {
 	struct wakeup_cpu *c = per_cpu_ptr(&wakeup_cpus, cpu);
@@ -510,9 +659,7 @@ static int __init wakeup_test_init(void)
 	for_each_possible_cpu(cpu)
 		wakeup_init_cpu(cpu);
 	x86_platform_ipi_callback = wakeup_ipi;
-	err = register_trace_cpu_idle(wakeup_rest, NULL);
-	if (!err)
-		err = register_nmi_handler(NMI_LOCAL, wakeup_nmi, 0, "wakeup_test");
+	err = register_nmi_handler(NMI_LOCAL, wakeup_nmi, 0, "wakeup_test");
 	if (!err)
 		err = smpboot_register_percpu_thread(&wakeup_smpboot);
 	if (!err)
@@ -531,6 +678,7 @@ static int __init wakeup_test_init(void)
 	dir = debugfs_create_dir("wakeup_test", NULL);
 	debugfs_create_file_unsafe("run", 0200, dir, NULL, &wakeup_run_fops);
 	debugfs_create_file("result", 0400, dir, NULL, &result_fops);
+	debugfs_create_file("slow", 0400, dir, NULL, &slow_fops);
 	debugfs_create_u32("bound_us", 0600, dir, &bound_us);
 	debugfs_create_u32("seed", 0600, dir, &wakeup_seed);
 	return 0;

@@ -40,6 +40,14 @@ expected_state()
 	esac
 }
 
+# The directory of a state by its name: the numbers are not the same everywhere.
+state_by_name()
+{
+	for dir in $CPU/cpuidle/state*; do
+		[ "$(cat "$dir/name")" = "$1" ] && echo "${dir##*/}"
+	done
+}
+
 names()
 {
 	cat $CPU/cpuidle/state*/name 2>/dev/null | tr '\n' ' '
@@ -106,7 +114,7 @@ test_off_mask()
 {
 	mask=$(($(cat $IDLE/states_off 2>/dev/null || echo 0)))
 	ktap_test_result "disabled at boot only by states_off" \
-		[ "$(cat $CPU/cpuidle/$STATE/disable)" = $((mask >> 1 & 1)) ]
+		[ "$(cat $CPU/cpuidle/$STATE/disable)" = $((mask >> ${STATE#state} & 1)) ]
 }
 
 test_entered()
@@ -143,25 +151,62 @@ test_s2idle()
 	ktap_test_result "not for suspend-to-idle" [ ! -e $CPU/cpuidle/$STATE/s2idle ]
 }
 
-test_latency_limit()
+# Sets a latency limit of $1 us for a command, and until file 4 is closed.
+limited()
 {
+	exec 4>/dev/cpu_dma_latency
+	printf "\\$(printf %o "$1")\\0\\0\\0" >&4
+	shift
+	sleep 0.05
+	"$@"
+}
+
+# Who asks for the latency that is shown gets the state; POLL's is 0.
+test_latency()
+{
+	zero=$(grep -lx 0 $CPU/cpuidle/state*/latency)
+	ktap_test_result "a latency of 0 is shown for POLL only" \
+		[ "$zero" = $CPU/cpuidle/state0/latency ]
 	[ -w /dev/cpu_dma_latency ] || {
+		ktap_test_skip "a limit of the latency shown"
 		ktap_test_skip "latency limit 0"
 		return
 	}
-	exec 4>/dev/cpu_dma_latency
-	printf '\0\0\0\0' >&4
-	sleep 0.05
-	ktap_test_result "not entered with a latency limit of 0" [ "$(entries)" = 0 ]
+	only_state
+	ktap_test_result "entered with a limit of the latency shown" \
+		[ "$(limited "$(cat $CPU/cpuidle/$STATE/latency)" entries)" -gt 0 ]
+	ktap_test_result "not entered with a latency limit of 0" [ "$(limited 0 entries)" = 0 ]
 	exec 4>&-
+}
+
+# With the state disabled ladder goes past it, also from POLL.
+test_ladder()
+{
+	grep -qw ladder $SYS/cpuidle/available_governors 2>/dev/null || {
+		ktap_test_skip "ladder"
+		ktap_test_skip "ladder leaves POLL"
+		return
+	}
+	governor=$(cat $SYS/cpuidle/current_governor)
+	deepest=$(printf '%s\n' $CPU/cpuidle/state* | tail -n 1)
+	disable 0 "${deepest##*/}"
+	disable 1 $STATE
+	echo ladder >$SYS/cpuidle/current_governor
+	[ ! -w /dev/cpu_dma_latency ] || { limited 0 true; exec 4>&-; }
+	ktap_test_result "ladder does not enter it if disabled" [ "$(entries)" = 0 ]
+	before=$(cat "$deepest/usage")
+	sleep 0.1
+	ktap_test_result "ladder leaves POLL" [ "$(cat "$deepest/usage")" -gt "$before" ]
+	echo "$governor" >$SYS/cpuidle/current_governor
 }
 
 test_enable_c02()
 {
+	enabled=$(cat $SYS/umwait_control/enable_c02)
 	only_state
 	echo 0 >$SYS/umwait_control/enable_c02
 	ktap_test_result "entered with enable_c02=0, as C0.1" [ "$(entries)" -gt 0 ]
-	echo 1 >$SYS/umwait_control/enable_c02
+	echo "$enabled" >$SYS/umwait_control/enable_c02
 }
 
 # idle_poll takes the value
@@ -201,18 +246,19 @@ if [ "$(id -u)" != 0 ] || [ ! -d $SYS/cpuidle ]; then
 fi
 
 WANTED=$(expected_state)
-STATE=state1
+STATE=$(state_by_name "$WANTED")
 save
-if [ -n "$WANTED" ]; then
-	ktap_set_plan 11
+if [ -n "$STATE" ]; then
+	ktap_set_plan 15
 	test_list
 	test_off_mask
 	test_entered
 	test_limit
 	test_enable_c02
 	test_disable
-	test_latency_limit
+	test_latency
 	test_s2idle
+	test_ladder
 else
 	ktap_set_plan 3
 	test_list
