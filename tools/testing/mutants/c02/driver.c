@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When intel_idle offers the state entered by UMWAIT, and what it is like: all
+ * combinations of the option, the model, the CPU's features and states_off.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <linux/cpuidle.h>
+
+#define __initdata
+#define __ro_after_init
+#define BIT(n)			(1UL << (n))
+#define pr_info(...)		snprintf(said, sizeof(said), __VA_ARGS__)
+
+enum { X86_FEATURE_HYPERVISOR, X86_FEATURE_KERNEL_IBRS, X86_BUG_MONITOR, FEATURES };
+
+static char said[200];
+static bool has[FEATURES];
+#define boot_cpu_has(f)		(has[f])
+#define boot_cpu_has_bug(f)	(has[f])
+#define cpu_feature_enabled(f)	(has[f])
+
+struct idle_cpu { bool has_c02; };
+static struct idle_cpu model;
+static const struct idle_cpu *icpu;
+static u32 umwait_ns_mult;
+static unsigned int disabled_states_mask;
+static bool ibrs_off;
+
+static int intel_idle_umwait(struct cpuidle_device *dev, struct cpuidle_driver *drv, int i)
+{
+	return i;
+}
+
+static int intel_idle_umwait_ibrs(struct cpuidle_device *dev, struct cpuidle_driver *drv,
+				  int i)
+{
+	return i;
+}
+
+// FROM arch/x86/include/asm/mwait.h: UMWAIT_C02_STATE UMWAIT_C01_STATE
+// FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg
+// FROM drivers/idle/intel_idle.c: c02_mode
+static enum c02_mode c02_mode;
+// FROM drivers/idle/intel_idle.c: umwait_states intel_idle_umwait_wanted intel_idle_init_umwait intel_idle_report_umwait
+
+static int failures;
+
+static void check(bool right, const char *text)
+{
+	if (right)
+		return;
+	printf("# mode %d, model %d %d, WAITPKG %d, guest %d, erratum %d, IBRS %d %d, mask %u: %s\n",
+	       c02_mode, !!icpu, model.has_c02, !!umwait_ns_mult, has[X86_FEATURE_HYPERVISOR],
+	       has[X86_BUG_MONITOR], has[X86_FEATURE_KERNEL_IBRS], ibrs_off,
+	       disabled_states_mask, text);
+	failures++;
+}
+
+/* POLL, what the driver adds, and so many states of MWAIT after it */
+static void boot(int mwait_states)
+{
+	struct cpuidle_driver drv = { .state_count = 1 };
+	const struct cpuidle_state *s = &drv.states[1];
+	bool wanted, c01 = c02_mode == C02_C01, moved;
+
+	drv.states[0].flags = CPUIDLE_FLAG_POLLING;
+	intel_idle_init_umwait(&drv);
+	wanted = icpu && model.has_c02 && umwait_ns_mult && !has[X86_BUG_MONITOR] &&
+		 (c02_mode == C02_ON || c01 ||
+		  (c02_mode == C02_AUTO && !has[X86_FEATURE_HYPERVISOR]));
+	check(drv.state_count == 1 + wanted, "there, or not there");
+	if (drv.state_count == 2) {
+		check(!strcmp(s->name, c01 ? "C0.1" : "C0.2"), "its name");
+		check(flg2UMWAIT(s->flags) == c01, "its operand");
+		check(s->flags & CPUIDLE_FLAG_POLLING, "not a polling state");
+		check(!(s->flags & CPUIDLE_FLAG_OFF) == !(disabled_states_mask & 2),
+		      "disabled, or not");
+		check(s->exit_latency_ns > 0 && s->exit_latency_ns < 1000 &&
+		      !s->exit_latency, "its latency is not between POLL's and C1's");
+		check(s->target_residency_ns >= s->exit_latency_ns &&
+		      s->target_residency_ns <= 1000, "its residency");
+		check(!s->enter_s2idle && !s->enter_dead, "for suspend");
+		check((s->enter == intel_idle_umwait_ibrs) ==
+		      (has[X86_FEATURE_KERNEL_IBRS] && ibrs_off), "IBRS");
+	}
+
+	moved = drv.state_count == 2 && mwait_states;
+	for (int i = 0; i < mwait_states; i++)
+		snprintf(drv.states[drv.state_count++].name, CPUIDLE_NAME_LEN, "S%d", i);
+	said[0] = '\0';
+	intel_idle_report_umwait(&drv);
+	check(!!said[0] == moved, "says that numbers have moved, or does not");
+	if (moved) {
+		char last[20];
+
+		snprintf(last, sizeof(last), "state%d,", drv.state_count - 1);
+		check(strstr(said, s->name) && strstr(said, "S0") && strstr(said, last),
+		      "what it says");
+	}
+}
+
+int main(void)
+{
+	for (int bits = 0; bits < 1 << 8; bits++) {
+		icpu = bits & 1 ? &model : NULL;
+		model.has_c02 = bits & 2;
+		umwait_ns_mult = bits & 4 ? 8 << 20 : 0;
+		has[X86_FEATURE_HYPERVISOR] = bits & 8;
+		has[X86_BUG_MONITOR] = bits & 16;
+		has[X86_FEATURE_KERNEL_IBRS] = bits & 32;
+		ibrs_off = bits & 64;
+		disabled_states_mask = bits & 128 ? 2 : 1 | 4;
+		for (c02_mode = C02_AUTO; c02_mode <= C02_C01; c02_mode++) {
+			boot(0);
+			boot(1);
+			boot(3);
+		}
+	}
+	printf("%s\n", failures ? "not ok" : "ok");
+	return failures != 0;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The rest by UMWAIT on a made-up CPU that executes one primitive after the other.
+ * Something happens, a store or an interrupt, before each of them and in the middle
+ * of each rest, in one run after the other: no wake-up may be slept through, no
+ * interrupt may wait for the way out of the idle state, and no handler may run
+ * without IBRS or before a rest.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <linux/cpuidle.h>
+
+#define nop()		instruction()
+#define rdtsc()		(instruction(), tsc)
+#define mul_u64_u32_shr(a, mul, shift) ((a) * (mul) >> (shift))
+#define current_thread_info()	(&info)
+#define POLL_NS		10000
+#define STEP		10		/* cycles of a primitive; 1 cycle is 1 ns */
+#define SLACK		400
+#define LIMIT		1700		/* the operating system's */
+
+enum { NOTHING, STORE, IRQ };
+
+static struct { unsigned long flags; } info;
+static u32 umwait_ns_mult = 1 << 22;
+static struct {
+	int what, at;		/* before this primitive, or */
+	int rest;		/* in the middle of this rest */
+} event;
+static u64 tsc, limit, rest_end, event_tsc;
+static int ops, rests, operand, failures;
+static bool polling, resched, armed, triggered, irqs, shadow, pending, ibrs, verw;
+static bool handled, is_state;
+static const char *what;
+
+static void wrong(const char *text)
+{
+	printf("# %s, event %d at %d, rest %d: %s\n", what, event.what, event.at,
+	       event.rest, text);
+	failures++;
+}
+
+static void happens(void)
+{
+	event_tsc = tsc;
+	if (event.what == STORE)
+		resched = triggered = true;
+	else if (event.what == IRQ)
+		pending = true;
+}
+
+/* Its handler wakes a thread on this CPU, whose own store ends no rest of its. */
+static void take_irq(void)
+{
+	pending = false;
+	handled = resched = true;
+	if (!ibrs)
+		wrong("a handler runs without IBRS");
+}
+
+static void instruction(void)
+{
+	if (event.what && ops++ == event.at)
+		happens();
+	tsc += STEP;
+	if (pending && irqs && !shadow)
+		take_irq();
+	shadow = false;
+}
+
+static void raw_local_irq_enable(void)
+{
+	instruction();
+	shadow = !irqs;
+	irqs = true;
+}
+
+static void raw_local_irq_disable(void)
+{
+	instruction();
+	irqs = false;
+}
+
+static bool current_set_polling_and_test(void)
+{
+	instruction();
+	polling = true;
+	return resched;
+}
+
+static void current_clr_polling(void)
+{
+	instruction();
+	polling = false;
+}
+
+static bool need_resched(void)
+{
+	instruction();
+	return resched;
+}
+
+static void x86_idle_clear_cpu_buffers(void)
+{
+	instruction();
+	verw = true;
+}
+
+static void __umonitor(const void *addr)
+{
+	instruction();
+	if (addr != &info.flags)
+		wrong("another line is watched");
+	armed = true;
+	triggered = false;
+}
+
+static bool __umwait(u32 state, u64 deadline)
+{
+	bool limited = limit && tsc + limit < deadline, was_armed = armed;
+	u64 end = limited ? tsc + limit : deadline;
+
+	instruction();
+	armed = false;
+	if (++rests > 100) {
+		wrong("rests without end");
+		exit(1);
+	}
+	operand = state;
+	if (!polling)
+		wrong("rests without the polling flag");
+	if (!verw)
+		wrong("rests with buffers not cleared");
+	if (handled && is_state)
+		wrong("rests after a handler ran, which may have queued a timer");
+	if (!was_armed || triggered || pending) {
+		rest_end = tsc;
+		return false;
+	}
+	if (resched)
+		wrong("sleeps through a wake-up");
+	if (tsc < end && rests == event.rest) {
+		tsc += (end - tsc) / 2;
+		happens();
+		if (triggered || pending) {
+			rest_end = tsc;
+			return false;
+		}
+	}
+	tsc = tsc < end ? end : tsc;
+	rest_end = tsc;
+	return limited;
+}
+
+u64 cpuidle_poll_time(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	if (!ibrs)
+		wrong("the poll time is looked up without IBRS");
+	return POLL_NS;
+}
+
+static bool sched_smt_active(void)
+{
+	return true;
+}
+
+static u64 spec_ctrl_current(void)
+{
+	return 1;
+}
+
+static void __update_spec_ctrl(u64 value)
+{
+	ibrs = value;
+	instruction();
+}
+
+// FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_C02_STATE UMWAIT_C01_STATE umwait_deadline umwait_need_resched
+// FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg __intel_idle_umwait intel_idle_take_irqs intel_idle_umwait intel_idle_umwait_ibrs
+// FROM arch/x86/include/asm/idle_poll.h: UMWAIT_POLL_OFF
+static int umwait_poll_state;
+// FROM arch/x86/include/asm/idle_poll.h: idle_poll_wait
+
+static struct cpuidle_driver drv;
+static struct cpuidle_device dev;
+
+static void fresh(u64 os_limit)
+{
+	tsc = 1000000;
+	limit = os_limit;
+	rest_end = event_tsc = 0;
+	ops = rests = 0;
+	operand = -1;
+	resched = armed = triggered = irqs = shadow = pending = verw = handled = false;
+	polling = !is_state;
+	irqs = !is_state;
+	ibrs = true;
+}
+
+static u64 run(int (*enter)(void))
+{
+	u64 begin = tsc, came;
+
+	enter();
+	came = event_tsc;
+	if (irqs == is_state)
+		wrong("interrupts are not as they were");
+	if (!ibrs)
+		wrong("IBRS is off");
+	if (pending && came <= rest_end)
+		wrong("the interrupt waits for the way out");
+	if (is_state && polling)
+		wrong("the polling flag stays");
+	if (tsc > begin + POLL_NS + SLACK)
+		wrong("longer than the poll time");
+	if (is_state && rests && came < rest_end &&
+	    dev.poll_time_limit != (rest_end >= begin + POLL_NS && !came))
+		wrong("the time limit is taken for a wake-up, or a wake-up for it");
+	return tsc - begin;
+}
+
+static void explore(const char *name, int (*enter)(void), u64 os_limit)
+{
+	what = name;
+	event.what = NOTHING;
+	event.rest = 0;
+	fresh(os_limit);
+	if (run(enter) < POLL_NS)
+		wrong("ends before the poll time is over");
+	if (rests != (os_limit ? POLL_NS / os_limit + 1 : 1))
+		wrong("the operating system's limit does not make it rest again");
+	if (operand != UMWAIT_C01_STATE)
+		wrong("another state than asked for");
+	for (event.what = STORE; event.what <= IRQ; event.what++) {
+		event.rest = 0;
+		for (event.at = 0; event.at < 60; event.at++) {
+			fresh(os_limit);
+			run(enter);
+		}
+		for (event.at = -1, event.rest = 1; event.rest < 6; event.rest++) {
+			fresh(os_limit);
+			if (run(enter) > POLL_NS - SLACK && event.rest < 3 && os_limit)
+				wrong("what happens does not end it");
+		}
+	}
+}
+
+static int state(void)
+{
+	return intel_idle_umwait(&dev, &drv, 1) - 1;
+}
+
+static int state_ibrs(void)
+{
+	return intel_idle_umwait_ibrs(&dev, &drv, 1) - 1;
+}
+
+/* With two instructions of the loop around it: STI holds interrupts back for one. */
+static int poll_wait(void)
+{
+	idle_poll_wait(POLL_NS);
+	nop();
+	nop();
+	return 0;
+}
+
+int main(void)
+{
+	drv.states[1].flags = UMWAIT2flg(UMWAIT_C01_STATE) | CPUIDLE_FLAG_POLLING;
+	umwait_poll_state = UMWAIT_C01_STATE;
+	for (int limited = 0; limited < 2; limited++) {
+		is_state = true;
+		explore("intel_idle_umwait", state, limited * LIMIT);
+		explore("intel_idle_umwait_ibrs", state_ibrs, limited * LIMIT);
+		is_state = false;
+		explore("idle_poll_wait", poll_wait, limited * LIMIT);
+	}
+	umwait_poll_state = UMWAIT_POLL_OFF;
+	rests = 0;
+	if (idle_poll_wait(POLL_NS) || rests)
+		wrong("rests though it is off");
+	printf("%s\n", failures ? "not ok" : "ok");
+	return failures != 0;
+}
