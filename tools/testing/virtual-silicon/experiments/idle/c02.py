@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What C0.2 is worth beside POLL and C1, in guests: watts, latencies, how often it is used.
+
+Boots the base kernel and ours, in deterministic time at 3.8 GHz. README.md says what to
+make of the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from loads import _T95
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent))
+
+from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon.job import Job  # noqa: E402
+
+#: Rows: kernel; governor, latency limit in us, idle_poll, states allowed.
+CASES: dict[str, tuple[str, str]] = {
+    "no limit, base menu": ("base", "menu '' off"),
+    "no limit, base teo": ("base", "teo '' off"),
+    "no limit, ours": ("patched", "teo '' off"),
+    "no limit, ours without C0.2": ("patched", "teo '' off POLL C1 C1E C6"),
+    "POLL": ("base", "menu 0 off"),
+    "limit 0, ours": ("patched", "teo 0 off"),
+    "limit 0, idle_poll=c02": ("patched", "teo 0 c02"),
+    "limit 1 us, base menu": ("base", "menu 1 off"),
+    "limit 1 us, base teo": ("base", "teo 1 off"),
+    "limit 1 us, ours": ("patched", "teo 1 off"),
+    "limit 1 us, C1 forbidden, base": ("base", "menu 1 off POLL"),
+    "limit 1 us, C1 forbidden, ours": ("patched", "teo 1 off POLL C0.2"),
+    "C1 only": ("base", "menu '' off C1"),
+}
+
+#: Columns: what of which load, and its unit.
+COLUMNS: dict[str, tuple[str, str]] = {
+    "idle, W": ("idle", "watts"),
+    "interrupt, median ns": ("irq", "median"),
+    "interrupt, p99 ns": ("irq", "p99"),
+    "signal, median ns": ("signal", "median"),
+    "1 us polling, mean ns": ("poll", "mean"),
+    "W": ("poll", "watts"),
+    "in C0.2, entries/s": ("poll", "state C0.2"),
+    "hand-over, mean ns": ("handover", "mean"),
+    " W": ("handover", "watts"),
+    " in C0.2, entries/s": ("handover", "state C0.2"),
+}
+
+Values = dict[str, dict[str, list[float]]]	# case, column
+
+
+def parse(text: str) -> dict[tuple[str, str], float]:
+    """One repetition."""
+    found: dict[tuple[str, str], float] = {}
+    samples: dict[str, list[float]] = defaultdict(list)
+    for line in text.splitlines():
+        load, *words = line.split()
+        if words[:1] == ["ns"]:
+            samples[load].append(float(words[1]))
+        elif words[:1] == ["state"]:
+            found[load, f"state {words[1]}"] = float(words[2])
+        elif len(words) == 2:
+            found[load, words[0]] = float(words[1])
+    for load, values in samples.items():
+        values.sort()
+        found[load, "median"] = statistics.median(values)
+        found[load, "p99"] = values[len(values) * 99 // 100]
+    return found
+
+
+def run(args: argparse.Namespace, archive: Path, kernel: str, number: int) -> Values:
+    job = Job()
+    job.step("clock", f"put userspace $CPU/cpu[0-9]*/cpufreq/scaling_governor; "
+             f"put {args.khz} $CPU/cpu[0-9]*/cpufreq/scaling_setspeed; "
+             f"sleep 1.{37 * number + 1:04d}")
+    cases = [name for name, (which, _) in CASES.items()
+             if which == kernel and (not args.cases or name in args.cases)]
+    for i, name in enumerate(cases):
+        job.step(f"case-{i}", f". /usr/lib/vs/c02.sh; under {CASES[name][1]}; loads")
+    result = boot.run(boot.Config(
+        machine=machine.load(args.machine), cpus=args.cpus,
+        kernel=paths.kernel(getattr(args, kernel)), qemu=paths.qemu(None),
+        initramfs=archive, out=Path(args.out) / f"c02-{kernel}-{number}", job=job.archive(),
+        mode="deterministic", trace=False, append=f"intel_pstate=passive {args.append}",
+        limits=boot.Limits(boot=600, silence=1800, overall=7200)))
+    print(f"{kernel}, boot {number}: {result.seconds:.0f} s", file=sys.stderr)
+    values: Values = defaultdict(lambda: defaultdict(list))
+    for i, name in enumerate(cases):
+        found = parse(result.text(f"case-{i}"))
+        for column, key in COLUMNS.items():
+            if key in found:
+                values[name][column].append(found[key])
+        if not values[name]:
+            raise GuestError(f"{name}: the guest measured nothing",
+                             result.text(f"case-{i}").splitlines()[-5:])
+    return values
+
+
+def cell(values: list[float]) -> str:
+    """Mean and half the 95 % interval."""
+    if not values:
+        return "-"
+    mean = statistics.fmean(values)
+    shown = f"{mean:.0f}" if mean >= 1000 else f"{mean:.4g}"
+    if len(values) < 2:
+        return shown
+    half = _T95[len(values) - 1] * statistics.stdev(values) / len(values) ** 0.5
+    return f"{shown} ± {half:.2g}"
+
+
+def table(values: Values) -> str:
+    lines = ["| | " + " | ".join(name.strip() for name in COLUMNS) + " |",
+             "|---" * (len(COLUMNS) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(cell(values[name].get(column, []))
+                                          for column in COLUMNS) + " |"
+              for name in CASES if name in values]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--boots", type=int, default=5, help="repetitions (default 5)")
+    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    parser.add_argument("--machine", default=str(HERE / "sapphire-rapids-fine.toml"))
+    parser.add_argument("--cpus", type=int, default=4)
+    parser.add_argument("--khz", type=int, default=3_800_000)
+    parser.add_argument("--base", default="base", help="the base's image")
+    parser.add_argument("--patched", default="patched", help="our image")
+    parser.add_argument("--append", default="", help="more for the kernel command line")
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), metavar="ROW",
+                        help="these rows only")
+    parser.add_argument("--out", default=str(paths.BUILD / "idle"))
+    args = parser.parse_args()
+    values: Values = defaultdict(lambda: defaultdict(list))
+    try:
+        archive = initramfs.ensure(Path(args.out) / "guest-c02", None,
+                                   more=HERE / "c02-recipe.txt")
+        with ThreadPoolExecutor(args.jobs) as pool:
+            boots = [pool.submit(run, args, archive, kernel, number)
+                     for number in range(args.boots) for kernel in ("base", "patched")]
+            for done in boots:
+                for name, columns in done.result().items():
+                    for column, found in columns.items():
+                        values[name][column] += found
+    except (GuestError, MissingError) as error:
+        print(f"c02: {error}", file=sys.stderr)
+        return 1
+    Path(args.out, "c02.json").write_text(json.dumps(values, indent=1) + "\n")
+    print(table(values))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
