@@ -3,42 +3,32 @@
  * /sys/devices/system/cpu/freq_invariance and cpuN/freq_invariance:
  * Documentation/ABI/testing/sysfs-devices-system-cpu-freq-invariance.
  */
-#include <linux/cleanup.h>
 #include <linux/cpu.h>
 #include <linux/cpufeature.h>
 #include <linux/device.h>
 #include <linux/init.h>
 #include <linux/kobject.h>
-#include <linux/kstrtox.h>
+#include <linux/math64.h>
 #include <linux/sysfs.h>
 #include <linux/topology.h>
 
-#include "freq_max.h"
+#include <asm/tsc.h>
+
+#include "cpu.h"
+#include "freq_policy.h"
+#include "turbo_table.h"
 
 static ssize_t enabled_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%d\n", static_key_enabled(&arch_scale_freq_key));
 }
-
-static ssize_t enabled_store(struct device *dev, struct device_attribute *attr,
-			     const char *buf, size_t count)
-{
-	bool on;
-	int ret;
-
-	ret = kstrtobool(buf, &on) ?: freq_invariance_switch(on);
-
-	return ret ?: count;
-}
-static DEVICE_ATTR_RW(enabled);
+static DEVICE_ATTR_RO(enabled);
 
 static ssize_t policy_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	char word[FREQ_POLICY_WORD];
-	enum freq_family family;
-	struct freq_policy policy = freq_max_policy(&family);
 
-	freq_policy_word(policy, family, word);
+	freq_max_policy(word);
 
 	return sysfs_emit(buf, "%s\n", word);
 }
@@ -53,23 +43,21 @@ static DEVICE_ATTR_RW(policy);
 static ssize_t available_policies_show(struct device *dev, struct device_attribute *attr,
 				       char *buf)
 {
-	enum freq_family family;
-
-	freq_max_policy(&family);
-
-	return sysfs_emit(buf, "%s\n", freq_policy_words(family));
+	return sysfs_emit(buf, "%s\n", freq_max_words());
 }
 static DEVICE_ATTR_RO(available_policies);
 
 static ssize_t turbo_table_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	const struct turbo_table *table = freq_max_table();
-	unsigned int i;
+	const struct turbo_bin *bin;
 	int len = 0;
 
-	for (i = 0; i < table->nr_bins; i++)
-		len += sysfs_emit_at(buf, len, "%u %u\n", table->bins[i].cores,
-				     freq_max_khz(table->bins[i].ratio));
+	for (bin = table->bins; bin < table->bins + table->nr_bins; bin++) {
+		u64 khz = DIV_ROUND_CLOSEST_ULL((u64)bin->ratio * tsc_khz, table->base);
+
+		len += sysfs_emit_at(buf, len, "%u %llu\n", bin->cores, khz);
+	}
 
 	return len;
 }
@@ -107,16 +95,12 @@ static DEVICE_ATTR_RO(_name)
 
 CPU_ATTR(scale, READ_ONCE(per_cpu(arch_freq_scale, cpu)));
 CPU_ATTR(max_ratio, freq_max_of_cpu(cpu));
-CPU_ATTR(samples, READ_ONCE(per_cpu(freq_counters.samples, cpu)));
-CPU_ATTR(skipped, READ_ONCE(per_cpu(freq_counters.skipped, cpu)));
-CPU_ATTR(quarantined, READ_ONCE(per_cpu(freq_counters.health.state, cpu)) >= FREQ_QUARANTINED);
+CPU_ATTR(skipped, freq_samples_skipped(cpu));
 
 static struct attribute *cpu_attrs[] = {
 	&dev_attr_scale.attr,
 	&dev_attr_max_ratio.attr,
-	&dev_attr_samples.attr,
 	&dev_attr_skipped.attr,
-	&dev_attr_quarantined.attr,
 	NULL
 };
 

@@ -9,14 +9,14 @@
 #include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/export.h>
-#include <linux/math64.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include <asm/cpu_device_id.h>
 #include <asm/intel-family.h>
 #include <asm/msr-index.h>
 
-#include "freq_invariance.h"
+#include "turbo_table.h"
 
 /*
  * A bin without a ratio is not in use. One that is not wider than its
@@ -73,6 +73,29 @@ static void decode_groups(struct turbo_table *table, const u64 *limits)
 		add_bin(table, limit_byte(limits, 8 + i), limit_byte(limits, i));
 }
 
+/* Numbers of cores rise, ratios do not */
+static bool is_rising(u64 counts)
+{
+	unsigned int i, last = 0;
+
+	for (i = 0; i < 8 && limit_byte(&counts, i) > last; i++)
+		last = limit_byte(&counts, i);
+
+	return i > 1 && (i == 8 || !(counts >> 8 * i));
+}
+
+/*
+ * A model that is not known. Client parts since Alder Lake count 1 to 8 in the
+ * second register, which is the same either way.
+ */
+static void decode_unknown(struct turbo_table *table, const u64 *limits)
+{
+	if (is_rising(limits[1]))
+		decode_groups(table, limits);
+	else
+		decode_bytes(table, limits);
+}
+
 /*
  * Xeon Phi: the first group whole (cores in bits 7:1, ratio in bits 15:8), the
  * other six by what they differ from the one before (5 bits more cores, 3 bits
@@ -118,7 +141,7 @@ static const struct turbo_layout layout_##_name = {		\
 	.decode		= _decode,				\
 }
 
-TURBO_LAYOUT_CORE(bytes, decode_bytes);
+TURBO_LAYOUT_CORE(unknown, decode_unknown, MSR_TURBO_RATIO_LIMIT1);
 TURBO_LAYOUT_CORE(bytes16, decode_long_bytes, MSR_TURBO_RATIO_LIMIT1);
 TURBO_LAYOUT_CORE(bytes24, decode_long_bytes, MSR_TURBO_RATIO_LIMIT1,
 		  MSR_TURBO_RATIO_LIMIT2);
@@ -153,6 +176,7 @@ static const struct turbo_model turbo_models[] = {
 	{ INTEL_EMERALDRAPIDS_X,	4, &layout_groups },
 	{ INTEL_GRANITERAPIDS_X,	4, &layout_groups },
 	{ INTEL_GRANITERAPIDS_D,	4, &layout_groups },
+	{ INTEL_BARTLETTLAKE,		4, &layout_groups },
 	{ INTEL_ATOM_TREMONT_D,		4, &layout_groups },
 	{ INTEL_ATOM_CRESTMONT_X,	4, &layout_groups },
 	{ INTEL_ATOM_CRESTMONT,		4, &layout_groups },
@@ -173,15 +197,15 @@ static const struct turbo_model turbo_models[] = {
 	{ INTEL_XEON_PHI_KNM, TURBO_SECOND_RATIO, &layout_deltas },
 
 	/* Every other Intel CPU since Nehalem; keep it last */
-	{ 0,				4, &layout_bytes },
+	{ 0,				4, &layout_unknown },
 };
 
 /**
  * turbo_model_find() - How to read the turbo table of a CPU model
  * @vfm: vendor, family and model of an Intel CPU
  *
- * Return: the model's entry, or the one for all that have none of their own;
- * never NULL.
+ * Return: the model's entry, or the one for all that have none of their own, as
+ * for a @vfm of 0; never NULL.
  */
 const struct turbo_model *turbo_model_find(u32 vfm)
 {
@@ -193,18 +217,6 @@ const struct turbo_model *turbo_model_find(u32 vfm)
 	return model;
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_model_find);
-
-/**
- * turbo_model_fallback() - What to try when a model's own layout yields nothing
- *
- * Hypervisors and some parts lack a register that their model should have.
- *
- * Return: the entry for models that have none of their own.
- */
-const struct turbo_model *turbo_model_fallback(void)
-{
-	return &turbo_models[ARRAY_SIZE(turbo_models) - 1];
-}
 
 /**
  * turbo_table_decode() - Make a turbo table of register values
@@ -230,75 +242,50 @@ int turbo_table_decode(struct turbo_table *table,
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_decode);
 
 /**
- * turbo_table_ratio() - Highest ratio with a number of cores active
+ * turbo_table_cores() - How many active cores freq_max stands for by default
  * @table: a decoded table
- * @cores: number of active cores, at least 1
+ * @cores: as in struct turbo_model
  *
- * Return: the ratio of the narrowest bin that @cores cores fit into; of the
- * widest one if they fit into none; 0 if the table is empty.
+ * A CPU that has fewer cores than @cores gets its highest bin, because with so few
+ * there is little that keeps it from reaching that.
+ *
+ * Return: the number of cores; 0, for the base frequency, if there is no second
+ * highest ratio.
  */
-unsigned int turbo_table_ratio(const struct turbo_table *table,
-			       unsigned int cores)
+unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cores)
 {
 	unsigned int i;
 
-	for (i = 0; i < table->nr_bins; i++) {
-		if (table->bins[i].cores >= cores)
-			return table->bins[i].ratio;
-	}
-
-	return i ? table->bins[i - 1].ratio : 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(turbo_table_ratio);
-
-/* The highest ratio below the first bin's; base if all bins are the same */
-static unsigned int second_ratio(const struct turbo_table *table)
-{
-	unsigned int i;
+	if (cores != TURBO_SECOND_RATIO)
+		return table->bins[table->nr_bins - 1].cores < cores ? 1 : cores;
 
 	for (i = 1; i < table->nr_bins; i++) {
 		if (table->bins[i].ratio < table->bins[0].ratio)
-			return table->bins[i].ratio;
+			return table->bins[i - 1].cores + 1;
 	}
 
-	return table->base;
+	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(turbo_table_cores);
 
 /**
- * turbo_table_freq_max() - The ratio that counts as freq_max
- * @table: a decoded table, not empty
- * @cores: number of active cores to assume, or %TURBO_SECOND_RATIO
+ * turbo_table_freq_max() - Highest clock with a number of cores active
+ * @table: a decoded table
+ * @cores: number of active cores, 0 for the base frequency
  *
- * A CPU that has fewer cores than assumed gets its highest bin, because with so
- * few there is little that keeps it from reaching that.
- *
- * Return: the ratio, never 0.
+ * Return: the clock of the narrowest bin that @cores cores fit into, or of the widest
+ * one if they fit into none, relative to base, in 1/1024.
  */
-unsigned int turbo_table_freq_max(const struct turbo_table *table,
-				  unsigned int cores)
+u32 turbo_table_freq_max(const struct turbo_table *table, unsigned int cores)
 {
-	if (cores == TURBO_SECOND_RATIO)
-		return second_ratio(table);
+	const struct turbo_bin *bin = table->bins;
 
-	if (table->bins[table->nr_bins - 1].cores < cores)
-		cores = 1;
+	if (!cores)
+		return SCHED_CAPACITY_SCALE;
 
-	return turbo_table_ratio(table, cores);
+	while (bin->cores < cores && bin < table->bins + table->nr_bins - 1)
+		bin++;
+
+	return ((u32)bin->ratio << SCHED_CAPACITY_SHIFT) / table->base;
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_freq_max);
-
-/**
- * freq_max_ratio() - Relation of freq_max and base frequency
- * @turbo: freq_max, any unit
- * @base: base frequency, same unit
- *
- * Return: @turbo / @base in 1/1024, rounded down; 0 if @base is 0.
- */
-u32 freq_max_ratio(unsigned int turbo, unsigned int base)
-{
-	if (!base)
-		return 0;
-
-	return div_u64((u64)turbo << SCHED_CAPACITY_SHIFT, base);
-}
-EXPORT_SYMBOL_IF_KUNIT(freq_max_ratio);

@@ -16,7 +16,7 @@ static const struct exception {
 	{ 0x55, GROUPS, 4 }, { 0x6a, GROUPS, 4 }, { 0x6c, GROUPS, 4 },
 	{ 0x8f, GROUPS, 4 }, { 0xcf, GROUPS, 4 }, { 0xad, GROUPS, 4 },
 	{ 0xae, GROUPS, 4 }, { 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 },
-	{ 0xb6, GROUPS, 4 }, { 0xdd, GROUPS, 4 },
+	{ 0xb6, GROUPS, 4 }, { 0xdd, GROUPS, 4 }, { 0xd7, GROUPS, 4 },
 	{ 0x5c, GROUPS, 1 }, { 0x5f, GROUPS, 1 }, { 0x7a, GROUPS, 1 },
 	{ 0x37, ATOM, 1 }, { 0x4d, ATOM, 1 }, { 0x4a, ATOM, 1 },
 	{ 0x4c, ATOM, 1 }, { 0x5a, ATOM, 1 }, { 0x75, ATOM, 1 },

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _X86_KERNEL_CPU_TURBO_TABLE_H
+#define _X86_KERNEL_CPU_TURBO_TABLE_H
+
+#include <linux/types.h>
+
+/* MSR_TURBO_RATIO_LIMIT and its two extensions */
+#define TURBO_LIMIT_MSRS	3
+
+/* The longest table known: one bin for each of 24 cores (Broadwell-X) */
+#define TURBO_BINS_MAX		(8 * TURBO_LIMIT_MSRS)
+
+/**
+ * struct turbo_bin - highest clock for a number of active cores
+ * @cores: the bin holds while at most this many cores of the package are active
+ * @ratio: clock in multiples of the bus clock
+ */
+struct turbo_bin {
+	u16	cores;
+	u8	ratio;
+};
+
+/**
+ * struct turbo_table - what a package can give, as its registers say
+ * @base: ratio of the clock that MPERF counts, same unit as the bins
+ * @nr_bins: entries of @bins in use
+ * @bins: by number of cores, strictly rising; ratios are as reported and never
+ *	zero, usually falling
+ */
+struct turbo_table {
+	u8			base;
+	u8			nr_bins;
+	struct turbo_bin	bins[TURBO_BINS_MAX];
+};
+
+/**
+ * struct turbo_layout - where a family of CPUs keeps its turbo table, and how
+ * @name: for tests
+ * @base_msr: register with the base ratio
+ * @base_shift: lowest bit of the base ratio
+ * @base_mask: the base ratio's width, right-aligned
+ * @limit_msrs: registers with the bins, unused ones are 0
+ * @decode: appends the bins in the values of @limit_msrs to the table
+ */
+struct turbo_layout {
+	const char	*name;
+	u32		base_msr;
+	u8		base_shift;
+	u8		base_mask;
+	u32		limit_msrs[TURBO_LIMIT_MSRS];
+	void		(*decode)(struct turbo_table *table, const u64 *limits);
+};
+
+/* In place of a number of cores: the fewest that give the second highest ratio */
+#define TURBO_SECOND_RATIO	0
+
+/**
+ * struct turbo_model - how one CPU model is treated
+ * @vfm: vendor, family and model, as in <asm/intel-family.h>
+ * @cores: freq_max is the turbo clock with this many cores active, or
+ *	%TURBO_SECOND_RATIO
+ * @layout: how to read the turbo table
+ */
+struct turbo_model {
+	u32				vfm;
+	u8				cores;
+	const struct turbo_layout	*layout;
+};
+
+const struct turbo_model *turbo_model_find(u32 vfm);
+int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,
+		       u64 base, const u64 *limits);
+unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cores);
+u32 turbo_table_freq_max(const struct turbo_table *table, unsigned int cores);
+
+#endif /* _X86_KERNEL_CPU_TURBO_TABLE_H */
