@@ -152,7 +152,8 @@ def _class(m: Machine, kind: CoreClass, cpus: list[int]) -> Struct:
     own = m.of_class(kind)
     return struct(
         cpus=cpus, base_ratio=own.base_ratio, max_ratio=kind.max_ratio,
-        power_permille=kind.power_permille, residency_deeper=kind.core_type == ATOM,
+        power_permille=kind.power_permille, work_permille=kind.work_permille,
+        residency_deeper=kind.core_type == ATOM,
         hwp=_hwp(own), cppc_nominal=_cppc_nominal(own),
         msrs=[msr for msr in _msrs(own) if msr not in _msrs(m)],
         cpuid=[leaf for leaf in _cpuid(own) if leaf not in _cpuid(m)])

@@ -105,6 +105,7 @@ class CoreClass(Table):
     efficient_ratio: OwnRatio = 0
     hwp_unit_khz: int = Field(default=0, ge=0, le=200_000)
     power_permille: int = Field(default=1000, ge=1, le=10_000)
+    work_permille: int = Field(default=1000, ge=100, le=4_000)	# of the first's per cycle
     # CPUID 1AH, with features.core_type; AMD: 80000026H, 1: efficient
     core_type: int = Field(default=0, ge=0, le=255)
 

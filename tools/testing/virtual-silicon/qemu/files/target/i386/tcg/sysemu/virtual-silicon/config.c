@@ -325,6 +325,7 @@ static bool set_speed(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
     c->memory_permille = s->memory_permille;
     c->pause_cycles = s->pause_cycles;
     c->smt_permille = s->smt_permille;
+    c->work_permille = 1000;
     c->ipi_ns = s->ipi_ns;
     c->store_ns = s->store_ns;
     c->remote_ns = s->remote_ns;
@@ -365,6 +366,7 @@ static bool set_class(VsConfig *c, const VirtualSiliconMachine *m,
     own->base_ratio = k->base_ratio;
     own->max_ratio = k->max_ratio;
     own->residency_deeper = k->residency_deeper;
+    own->work_permille = k->work_permille;
     if (k->has_hwp) {
         set_hwp(own, k->hwp);
     }
@@ -375,9 +377,11 @@ static bool set_class(VsConfig *c, const VirtualSiliconMachine *m,
         own->pstate_ratios[0] = k->base_ratio;
     }
     if (k->base_ratio < c->min_ratio || k->base_ratio > k->max_ratio ||
-        k->max_ratio > c->max_ratio || (own->hwp && !own->hwp_unit_khz)) {
+        k->max_ratio > c->max_ratio || !k->work_permille ||
+        (own->hwp && !own->hwp_unit_khz)) {
         error_setg(errp, "machine.classes: needs min-ratio <= base-ratio <= "
-                   "max-ratio <= the machine's; hwp.unit-khz above 0");
+                   "max-ratio <= the machine's; work-permille and hwp.unit-khz "
+                   "above 0");
         return false;
     }
     for (unsigned i = 0; i < c->nstates; i++) {

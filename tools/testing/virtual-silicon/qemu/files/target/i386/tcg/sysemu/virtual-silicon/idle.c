@@ -135,7 +135,8 @@ static int64_t idle_ready(CPUState *cs)
  *
  *   t(f) = cycles * ((1 - m) / f + m / b)
  *
- * The budget is counted in units of cycle_unit / 1000 cycles.
+ * The budget is counted in units of cycle_unit / 1000 cycles of the machine's
+ * first kind of core; another kind does work_permille of that work in a cycle.
  */
 static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
 {
@@ -144,7 +145,7 @@ static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
     uint64_t base = c->base_ratio * c->bus_khz;
     uint64_t m = c->memory_permille;
 
-    *num = khz;
+    *num = khz * c->work_permille / 1000;
     *den = 1000 * c->cycle_unit;
     if (m) {
         *den = *den * ((1000 - m) * base + m * khz) / (1000 * base);
@@ -327,8 +328,9 @@ void helper_lockstep_pause(CPUX86State *env)
     VsThread *t = vs_thread(env_cpu(env));
     const VsConfig *c = t->config;
     uint16_t *left = &env_archcpu(env)->neg.icount_decr.u16.low;
-    uint64_t units = MIN(c->pause_cycles * 1000ull / c->cycle_unit, *left);
-    uint64_t cycles = units * c->cycle_unit / 1000;
+    uint64_t units = MIN((uint64_t)c->pause_cycles * c->work_permille /
+                         c->cycle_unit, *left);
+    uint64_t cycles = units * c->cycle_unit / c->work_permille;
 
     *left -= units;
     t->paused += cycles;

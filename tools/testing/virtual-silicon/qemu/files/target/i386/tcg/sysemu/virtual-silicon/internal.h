@@ -118,6 +118,7 @@ typedef struct VsConfig {
     uint64_t memory_permille;   /* of an instruction's time at base_ratio */
     unsigned pause_cycles;
     uint64_t smt_permille;      /* speed of a thread beside a running one */
+    uint64_t work_permille;     /* of a cycle, beside the machine's first kind */
     int64_t ipi_ns;             /* interrupt of a CPU to one that rests, */
     int64_t store_ns;           /* store to the line that it monitors, */
     int64_t remote_ns;          /* and more if it is in another package */
