@@ -120,6 +120,27 @@ def test_the_overhead_is_no_rest(tmp_path: Path, states: Path) -> None:
     assert got["oracle"]["exit_latency_ns"] == 1000
 
 
+def test_a_stopped_tick_stays_stopped_while_the_idle_loop_goes_on(tmp_path: Path, states: Path) -> None:
+    """Three periods without a task between them and one after a task: two stops, paid twice."""
+    rows = [period(n * 50_000_000, 49_000_000, flags=flags) for n, flags in enumerate((0, 16, 20, 4))]
+    costs = ["--tick-stop-ns", 500_000, "--tick-restart-ns", 70_000]
+    trace = write(tmp_path / "t.csv", rows)
+    paid = replay("--states", states, *costs, trace)
+    free = replay("--states", states, *costs[:3], 0, trace)
+    for name in ("oracle", "least-energy", "base-ladder"):
+        assert paid[name]["tick_stops"] == 2, name
+        assert paid[name]["energy"] - free[name]["energy"] == pytest.approx(2 * 70_000), name
+
+
+def test_the_governor_measures_the_rest(tmp_path: Path, states: Path) -> None:
+    """Idle for 14 us, 9 of them before the state: teo of the base learns to poll."""
+    trace = write(tmp_path / "t.csv", [period(n * 50_000, 14_000) for n in range(300)])
+    # The first time, when nothing is known, it is C6.
+    shallow = {overhead: replay("--states", states, "--overhead-ns", overhead, "--tick-stop-ns", 0,
+                                trace)["base-teo"]["exit_latency_ns"] // 1000 - 100 for overhead in (0, 9000)}
+    assert shallow[0] > 290 and shallow[9000] < 10
+
+
 @pytest.mark.parametrize("hz", [100, 250, 1000])
 def test_hz(tmp_path: Path, states: Path, hz: int) -> None:
     """A stop that nobody would pay for: as many ticks as there are in the idle time."""
@@ -305,7 +326,8 @@ def test_missing_file_and_wrong_usage(tmp_path: Path) -> None:
         assert done.stderr
 
 
-@pytest.mark.parametrize("content", ["C1 10\n", "C1 -1 5\n", "C1 1 5\nC2 1 4\n", "C1 1 5 blue\n", ""])
+@pytest.mark.parametrize("content", ["C1 10\n", "C1 -1 5\n", "C1 1 5\nC2 1 4\n", "C1 1 5 blue\n", "",
+                                     "C1 1 5 power=1.1\n", "C1 1 5 power=0.2\nC2 2 6 power=0.3\n"])
 def test_malformed_states(tmp_path: Path, content: str) -> None:
     (tmp_path / "s").write_text(content)
     done = run("--states", tmp_path / "s", write(tmp_path / "t.csv", [GOOD]))
