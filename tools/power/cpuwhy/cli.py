@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
                      " ns; \"live\" takes this machine's")
     sub.add_argument("--by-table", action="store_true",
                      help="judge by the table even if the trace has the kernel's own verdicts")
-    sub.add_argument("--cpu", type=int, metavar="N", help="only this CPU's states")
+    sub.add_argument("--cpu", type=int, metavar="N", help="only this CPU")
     sub.add_argument("--per-cpu", action="store_true", help="a row for each CPU and state")
     sub.add_argument("--wakers", type=int, default=10, metavar="N",
                      help="how many causes of wake-ups to list (default: 10; 0: all)")

@@ -58,6 +58,14 @@ class Bill:
     def cost(self) -> float:
         return self.lost + self.wakes
 
+    def add(self, other: Bill) -> None:
+        self.count += other.count
+        self.deep += other.deep
+        self.shallow += other.shallow
+        self.lost += other.lost
+        self.wakes += other.wakes
+        self.latency += other.latency
+
 
 @dataclass
 class Result:
@@ -66,7 +74,7 @@ class Result:
     facts: Facts
     machine: Machine | None
     tallies: dict[int, dict[int, Tally]]
-    bills: dict[Cause, Bill]
+    by_cpu: dict[int, dict[Cause, Bill]]
     span: dict[int, int]                    # per CPU, ns
     broken: int                             # idle times cut by lost events
     by_events: bool                         # verdicts are the kernel's own
@@ -80,6 +88,15 @@ class Result:
         states = self.states(cpu)
         return states[state].name if state < len(states) else UNNAMED.format(state)
 
+    def bills(self, only: int | None = None) -> dict[Cause, Bill]:
+        """What each cause costs, on all CPUs or one."""
+        found: dict[Cause, Bill] = {}
+        for cpu, bills in self.by_cpu.items():
+            if only is None or cpu == only:
+                for cause, bill in bills.items():
+                    found.setdefault(cause, Bill()).add(bill)
+        return found
+
     def total(self) -> dict[str, Tally]:
         """Of all CPUs, by the states' names."""
         found: dict[str, Tally] = {}
@@ -91,8 +108,8 @@ class Result:
 
 class Cpu:
     """One CPU at a point of the trace."""
-    __slots__ = ("begin", "end", "state", "wake", "verdict", "first", "last", "tallies",
-                 "states", "costs", "next_task", "next_waker")
+    __slots__ = ("begin", "end", "state", "wake", "verdict", "first", "last", "tallies", "bills",
+                 "states", "costs")
 
     def __init__(self, states: Sequence[State]):
         self.begin = self.end = -1          # of the idle time at hand; -1: is not in one
@@ -101,9 +118,9 @@ class Cpu:
         self.verdict = 0
         self.first = self.last = -1
         self.tallies: dict[int, Tally] = {}
+        self.bills: dict[Cause, Bill] = {}
         self.states = states
         self.costs = Costs(states) if states else None
-        self.next_task = self.next_waker = ""
 
 
 def bucket(ns: int) -> int:
@@ -120,7 +137,6 @@ class Analysis:
         self.by_table = False
         self.cpus: dict[int, Cpu] = {}
         self.causes = wake.Causes()
-        self.bills: dict[Cause, Bill] = {}
         self.broken = 0
 
     def handlers(self) -> dict[str, Handler]:
@@ -136,7 +152,7 @@ class Analysis:
             causes.cancel(text)
 
         def waking(now: int, cpu: int, head: str, text: str) -> None:
-            causes.waking(head, text)
+            causes.waking(now, cpu, head, text)
 
         def send_cpu(now: int, cpu: int, head: str, text: str) -> None:
             causes.send(now, cpu, head, [int(text.lstrip()[4:].split(None, 1)[0])], text)
@@ -176,11 +192,11 @@ class Analysis:
 
     def _device(self, now: int, number: int, head: str, text: str) -> None:
         cpu = self.cpus.get(number)
-        if cpu is not None and cpu.begin >= 0 and not cpu.wake.first and (
+        if cpu is not None and cpu.begin >= 0 and not cpu.wake.device and (
                 cpu.end < 0 or now - cpu.end < HANDLED_AFTER):
             match = wake.IRQ.search(text)
-            cpu.wake.first = match[2] if match else text.strip()
-            cpu.wake.device = True
+            cpu.wake.device = match[2] if match else text.strip()
+            cpu.wake.first = cpu.wake.first or cpu.wake.device
 
     def _hrtimer_expires(self, now: int, number: int, head: str, text: str) -> None:
         timer = self.causes.expire(text)
@@ -210,7 +226,7 @@ class Analysis:
                 cpu.end = now
             return
         if cpu.begin >= 0 and cpu.end >= 0:
-            self._settle(cpu, number, "", "")
+            self._settle(cpu, number, "", None)
         elif cpu.begin >= 0:
             self.broken += 1
         cpu.begin, cpu.end, cpu.state, cpu.wake, cpu.verdict = now, -1, state, Wake(), 0
@@ -238,7 +254,7 @@ class Analysis:
             self.broken += 1
         cpu.begin = -1
 
-    def _settle(self, cpu: Cpu, number: int, task: str, waker: str) -> None:
+    def _settle(self, cpu: Cpu, number: int, task: str, waker: wake.Waker | None) -> None:
         """An idle time is over and what ended it is known."""
         duration, states = cpu.end - cpu.begin, cpu.states
         tally = cpu.tallies.get(cpu.state)
@@ -248,7 +264,10 @@ class Analysis:
         tally.time += duration
         length = bucket(duration)
         tally.lengths[length] = tally.lengths.get(length, 0) + 1
-        bill = self._bill(self.causes.cause(cpu.wake, number, cpu.begin, task, waker))
+        cause = self.causes.cause(cpu.wake, number, cpu.begin, cpu.end, task, waker)
+        bill = cpu.bills.get(cause)
+        if bill is None:
+            bill = cpu.bills[cause] = Bill()
         bill.count += 1
         judged, miss = cpu.verdict, -1
         if cpu.costs and cpu.state < len(states):
@@ -272,12 +291,6 @@ class Analysis:
             bill.shallow += 1
             _count(tally.shallow_miss, miss)
 
-    def _bill(self, cause: Cause) -> Bill:
-        bill = self.bills.get(cause)
-        if bill is None:
-            bill = self.bills[cause] = Bill()
-        return bill
-
     def lost(self, number: int, count: int) -> None:
         """Events of a CPU are missing here: its present idle time is of no use."""
         cpu = self.cpus.get(number)
@@ -288,7 +301,7 @@ class Analysis:
     def finish(self) -> None:
         for number, cpu in self.cpus.items():
             if cpu.begin >= 0 and cpu.end >= 0:
-                self._settle(cpu, number, "", "")
+                self._settle(cpu, number, "", None)
             cpu.begin = -1
 
 
@@ -347,8 +360,9 @@ def analyse(source: Source, machine: Machine | None, label: str,
     if facts.bad_lines:
         notes.append(f"{facts.bad_lines} lines are not events and were left out")
     tallies = {number: cpu.tallies for number, cpu in sorted(work.cpus.items())}
+    bills = {number: cpu.bills for number, cpu in sorted(work.cpus.items())}
     span = {number: facts.last - facts.first for number in tallies}
-    return Result(label, facts, machine, tallies, work.bills, span, work.broken,
+    return Result(label, facts, machine, tallies, bills, span, work.broken,
                   work.by_events and not work.by_table, notes)
 
 

@@ -132,6 +132,15 @@ def _command(argv: list[str]) -> Iterator[subprocess.Popen[bytes] | None]:
             child.wait()
 
 
+def wake_all() -> None:
+    """End each CPU's idle time. sysfs counts an idle time when it ends, the trace from
+    where it began: long ones across the ends of the recording would not agree."""
+    allowed = os.sched_getaffinity(0)
+    for cpu in allowed:
+        os.sched_setaffinity(0, {cpu})
+    os.sched_setaffinity(0, allowed)
+
+
 def _wait(child: subprocess.Popen[bytes] | None, seconds: float) -> None:
     if child is None:
         time.sleep(seconds)
@@ -146,16 +155,19 @@ def _by_tracefs(path: Path, events: list[str], seconds: float, argv: list[str], 
                 stacks: bool, machine: states.Machine) -> None:
     instance = Instance(events, buffer_mb << 10, stacks)
     try:
-        before = states.read_sysfs()
         with _command(argv) as child:
             instance.set("tracing_on", "1")
             begin = time.monotonic()
+            wake_all()
+            before = states.read_sysfs()
             try:
                 _wait(child, seconds)
+                wake_all()
             finally:
+                after = states.read_sysfs()
                 instance.set("tracing_on", "0")
             machine.seconds = time.monotonic() - begin
-        machine.states = states.difference(before, states.read_sysfs())
+        machine.states = states.difference(before, after)
         machine.lost = instance.lost()
         instance.save(path)
     finally:

@@ -117,7 +117,7 @@ def _one(result: Result, args: argparse.Namespace, out: Console) -> None:
         out.print(f"{result.broken} idle times were cut by the trace's gaps and are not counted")
     _states(result, args, out)
     _misses(result, out)
-    _wakers(result, args.wakers, out)
+    _wakers(result, args.cpu, args.wakers, out)
     _agreement(result, out)
     for note in result.notes:
         out.print(f"[dim]note: {escape(note)}[/]")
@@ -180,11 +180,12 @@ def by_cost(bills: dict[Cause, Bill]) -> list[tuple[Cause, Bill]]:
     return sorted(bills.items(), key=lambda item: (-item[1].cost, -item[1].count, item[0]))
 
 
-def _wakers(result: Result, most: int, out: Console) -> None:
-    ranked = by_cost(result.bills)
+def _wakers(result: Result, cpu: int | None, most: int, out: Console) -> None:
+    ranked = by_cost(result.bills(cpu))
     shown = ranked[:most] if most else ranked
-    total = sum(bill.cost for bill in result.bills.values())
-    made = table("who wakes this machine", "wakes", "deep %", "shallow %", "cost", "%", "late",
+    total = sum(bill.cost for _, bill in ranked)
+    whom = "this machine" if cpu is None else f"CPU {cpu}"
+    made = table(f"who wakes {whom}", "wakes", "deep %", "shallow %", "cost", "%", "late",
                  left=1)
     for cause, bill in shown:
         made.add_row(escape(str(cause)), f"{bill.count:,}", share(bill.deep, bill.count),
@@ -346,11 +347,11 @@ def as_json(result: Result) -> dict[str, Any]:
              "length_log2_us": t.lengths}
             for cpu, tallies in result.tallies.items() for index, t in sorted(tallies.items())],
         "wakers": [
-            {"kind": cause.kind, "name": cause.name, "by": cause.who, "in": cause.site,
+            {"cpu": cpu, "kind": cause.kind, "name": cause.name, "by": cause.who, "in": cause.site,
              "woke": cause.woke, "count": bill.count, "too_deep": bill.deep,
              "too_shallow": bill.shallow, "cost_ns": round(bill.cost),
              "energy_lost_ns": round(bill.lost), "latency_ns": bill.latency}
-            for cause, bill in by_cost(result.bills)],
+            for cpu, bills in result.by_cpu.items() for cause, bill in by_cost(bills)],
         "sysfs": [{"cpu": a.cpu, "state": a.state, "counter": a.counter, "trace": a.trace,
                    "sysfs": a.sysfs} for a in against_sysfs(result)],
         "notes": result.notes,

@@ -65,7 +65,7 @@ class Timer:
 class Wake:
     """What was seen of one wake-up, in the order in which it came."""
     first: str = ""                     # name of the first interrupt, of VECTORS or a device's
-    device: bool = False
+    device: str = ""                    # the first device's interrupt, first of all or not
     hrtimer: Timer | None = None        # first that expired and was not the tick
     wheel: Timer | None = None
     tick: bool = False
@@ -79,6 +79,12 @@ class Sent:
     cpu: int
 
 
+class Waker(NamedTuple):
+    time: int
+    cpu: int
+    who: str
+
+
 def plain(function: str) -> str:
     """trace-cmd's plugins add the offset."""
     return function.removesuffix("/0x0")
@@ -89,7 +95,7 @@ class Causes:
     """Armed timers, IPIs on their way and woken tasks, of the whole machine."""
     timers: dict[str, Timer] = field(default_factory=dict)
     sent: dict[int, Sent] = field(default_factory=dict)
-    wakers: dict[str, str] = field(default_factory=dict)    # task: who woke it
+    wakers: dict[str, Waker] = field(default_factory=dict)  # by the task that was woken
     last_armed: Timer | None = None
 
     def arm(self, head: str, text: str, pattern: re.Pattern[str]) -> None:
@@ -121,19 +127,27 @@ class Causes:
             if target != cpu:
                 self.sent[target] = Sent(now, who, site[1] if site else "", cpu)
 
-    def waking(self, head: str, text: str) -> None:
+    def waking(self, now: int, cpu: int, head: str, text: str) -> None:
         if match := WAKING.search(text):
-            self.wakers[match[2]] = events.task(head)[0]
+            self.wakers[match[2]] = Waker(now, cpu, events.task(head)[0])
 
-    def ran(self, tid: str) -> str:
+    def ran(self, tid: str) -> Waker | None:
         """Who woke a task that now runs."""
-        return self.wakers.pop(tid, "")
+        return self.wakers.pop(tid, None)
 
-    def cause(self, wake: Wake, cpu: int, since: int, task: str, waker: str) -> Cause:
-        """The cause of a wake-up, and @task, which ran after it, if one did."""
-        if wake.device:
-            return Cause("device", wake.first, woke=task)
-        if wake.first == "timer":
+    def cause(self, wake: Wake, cpu: int, since: int, until: int, task: str,
+              by: Waker | None) -> Cause:
+        """What ended an idle time, and @task, which ran after it, if one did; @by woke it.
+
+        A tick that coincides with something else, which is likely where coming out of the
+        state takes long, is not the cause: the other would have woken the CPU as well.
+        """
+        waker = by.who if by else ""
+        called = by is not None and by.cpu != cpu and since <= by.time <= until
+        only_tick = wake.first == "timer" and not (wake.hrtimer or wake.wheel)
+        if wake.device and (only_tick or wake.first == wake.device):
+            return Cause("device", wake.device, woke=task)
+        if wake.first == "timer" and not (only_tick and wake.tick and called):
             return self._timer(wake, task)
         sent = self.sent.pop(cpu, None)
         if sent is not None and sent.time < since:
@@ -142,7 +156,7 @@ class Causes:
         site = sent.site if sent else ""
         if wake.first in IPIS:
             return Cause("IPI", wake.first, who, site, task)
-        if wake.first:
+        if wake.first and not called:
             return Cause("other", wake.first, woke=task)
         if task:
             # The CPU watched need_resched, and whoever woke the task set it.

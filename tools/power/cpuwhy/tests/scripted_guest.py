@@ -28,12 +28,12 @@ TIMERS, DEVICES, SIGNALS = 61, 47, 53
 CPU, CALLER = 1, 2
 
 #: Idle states as their counters are now, one line a value.
-COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[adlnrtu][a-z]* >/tmp/{}")
+COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tmp/{}")
 
 
 def _record(load: str) -> str:
-    """Between marks of the model: snapshot of sysfs, load, snapshot. The recording is not
-    read before it has ended."""
+    """Between marks of the model: each CPU woken (record.wake_all()), snapshot of sysfs,
+    load, and the same again. The recording is not read before it has ended."""
     wanted = [e.replace(":", "/") for e in (*record.IDLE, *record.OPTIONAL)]
     return f"""
         chmod +x /job/trace-cmd; taskset -p 1 $$ >/dev/null
@@ -41,11 +41,11 @@ def _record(load: str) -> str:
         put 0 $T/tracing_on; put mono $T/trace_clock; put 0 $T/options/overwrite
         put 20000 $T/buffer_size_kb
         for e in {' '.join(wanted)}; do [ ! -d $T/events/$e ] || put 1 $T/events/$e/enable; done
-        {COUNTERS.format('before')}
         vs-msr 0 {MARK}={BEGIN}; put 1 $T/tracing_on
+        for m in 8 4 2 1; do taskset $m true; done; {COUNTERS.format('before')}
         {load}
+        for m in 8 4 2 1; do taskset $m true; done; {COUNTERS.format('after')}
         put 0 $T/tracing_on; vs-msr 0 {MARK}={END}
-        {COUNTERS.format('after')}
         LD_LIBRARY_PATH=/job /job/trace-cmd extract -B cpuwhy -o /tmp/trace.dat >&2 || return 1
         rm -f /tmp/trace.dat.*; ls -l /tmp >&2"""
 

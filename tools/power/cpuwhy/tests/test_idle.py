@@ -86,7 +86,7 @@ def test_the_kernels_verdict_counts_if_there_is_one(script: Script, table: Path,
 
 def wakes(script: Script, table: Path, tmp_path: Path) -> dict[Cause, int]:
     result = analyse(script, table, tmp_path)
-    return {cause: bill.count for cause, bill in result.bills.items()}
+    return {cause: bill.count for cause, bill in result.bills().items()}
 
 
 def test_hrtimer_with_its_task_and_call_site(table: Path, tmp_path: Path) -> None:

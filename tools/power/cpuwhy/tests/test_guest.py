@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Against known truth: a guest whose wake-ups are scripted, sysfs, and the model's trace."""
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+SILICON = Path(__file__).resolve().parents[3] / "testing/virtual-silicon"
+sys.path.insert(0, str(SILICON))
+
+from cpuwhy import idle, states  # noqa: E402
+from cpuwhy.events import Source  # noqa: E402
+from cpuwhy.record import sidecar  # noqa: E402
+from cpuwhy.tests import scripted_guest as scripted  # noqa: E402
+from virtual_silicon import paths  # noqa: E402
+from virtual_silicon.errors import MissingError  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def recorded() -> scripted.Recorded:
+    try:
+        kernel, qemu = paths.kernel("base"), paths.qemu()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    return scripted.run(paths.BUILD / "test/cpuwhy", kernel, qemu)
+
+
+@pytest.fixture(scope="module")
+def result(recorded: scripted.Recorded) -> idle.Result:
+    machine = states.load(sidecar(recorded.path))
+    return idle.analyse(Source(recorded.path), machine, "guest")
+
+
+def wakes(result: idle.Result, cpu: int, **wanted: str) -> int:
+    return sum(bill.count for cause, bill in result.bills(cpu).items()
+               if all(getattr(cause, key) == value for key, value in wanted.items()))
+
+
+def test_wakeups_are_the_scripts(result: idle.Result) -> None:
+    """vs-wake sleeps once more while its thread starts, its caller once more at the end,
+    and its exit wakes the thread."""
+    timer = {"kind": "timer", "name": "hrtimer_wakeup", "who": "vs-wake"}
+    assert wakes(result, scripted.CPU, **timer) == scripted.TIMERS + 1
+    assert wakes(result, scripted.CALLER, **timer) == scripted.SIGNALS + 1
+    assert wakes(result, scripted.CPU, kind="device", name="hpet2") == scripted.DEVICES
+    assert wakes(result, scripted.CPU, kind="store", who="vs-wake",
+                 woke="vs-wake") == scripted.SIGNALS + 1
+
+
+def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recorded) -> None:
+    """As many entries of each state on each CPU between the marks, which are just outside
+    of the recording; the kernel's view of the time includes coming out of the state."""
+    begin, end = (recorded.model.mark(n).time_ns for n in (scripted.BEGIN, scripted.END))
+    for cpu, tallies in result.tallies.items():
+        count: Counter[str] = Counter()
+        rested: Counter[str] = Counter()
+        entry = None
+        for at, state in recorded.model.idle[cpu]:
+            if state is not None:
+                entry = (at, state)
+            elif entry and entry[0] >= begin and at <= end:
+                count[entry[1]] += 1
+                rested[entry[1]] += at - entry[0]
+        ours = {result.name(cpu, index): tally for index, tally in tallies.items()}
+        assert sum(count.values()) > 100
+        assert {name: tally.usage for name, tally in ours.items()} == count
+        for name, tally in ours.items():
+            assert rested[name] == pytest.approx(tally.time, rel=0.01)
+
+
+def test_sysfs_agrees(result: idle.Result) -> None:
+    """Within 1 %, or two at the ends of the recording; and so do the sums."""
+    compared = idle.against_sysfs(result)
+    assert len({a.cpu for a in compared}) == 4
+    for counter in ("usage", "time", "above", "below"):
+        rows = [a for a in compared if a.counter == counter]
+        assert sum(a.trace for a in rows) == pytest.approx(sum(a.sysfs for a in rows), rel=0.01)
+        for a in rows:
+            slack = 2_000_000 if counter == "time" else 2
+            assert abs(a.trace - a.sysfs) <= max(0.01 * a.sysfs, slack), a
+
+
+def test_the_table_gives_the_kernels_verdicts(result: idle.Result,
+                                              recorded: scripted.Recorded) -> None:
+    """The kernel's clock is read between the events, so a few near the limit may differ."""
+    machine = states.load(sidecar(recorded.path))
+    ours = idle.analyse(Source(recorded.path), machine, "guest", by_table=True).total()
+    for name, tally in result.total().items():
+        assert tally.deep == pytest.approx(ours[name].deep, abs=2)
+        assert tally.shallow == pytest.approx(ours[name].shallow, abs=2)
