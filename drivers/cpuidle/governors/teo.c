@@ -7,40 +7,38 @@
  * DOC: teo-description
  *
  * A CPU that goes idle knows when its next timer is due, but not whether
- * something else comes first. What comes first is learned: for each idle state
- * the governor keeps a *score*, the decaying mean of what entering the state
- * would have gained in energy. The target residency T of a state is where the
- * driver sees the break-even with the next shallower one, so an idle time d gains
- * (d - T) / T, a loss if d was too short. It counts as 3 T at most, so that a
- * long idle time among many short ones does not outweigh them all. The governor
+ * something else comes first. That is learned: for each idle state the governor
+ * keeps a *score*, the decaying mean of what entering it would have gained in
+ * energy. The target residency T of a state is where the driver sees the
+ * break-even with the next shallower one, so an idle time d gains (d - T) / T,
+ * which is a loss if d was too short. It counts as 3 T at most, so that a long
+ * idle time among many short ones does not outweigh them all. The governor
  * enters the deepest state whose score is not negative, whose target residency
  * fits into the time to the next timer and whose exit latency fits into the
  * latency limit. Scores do not rise from state to state, so a later timer or a
  * higher limit never leads to a shallower state.
  *
- * There are scores for each *situation*, which is told by the class of the last
- * idle time and by how that ended: by its timer, by the scheduler tick (or the time
- * limit of a polling state), or by something else. An idle time that the timer ended
- * was cut short, and says only that nothing came until then: it makes no score
- * fall. One that the tick or a time limit ended goes on. The governor is asked
- * again, and all that it decided since the beginning learns from the whole, once
- * something else ends it.
+ * There are scores for each *situation*: the class of the last idle time, and
+ * whether it was ended by its timer, by the scheduler tick (or the time limit of
+ * a polling state), or by something else. An idle time that the timer ended says
+ * only that nothing came until then, so it makes no score fall. One that the tick
+ * or a time limit ended goes on: the governor is asked again, and all that it
+ * decided since the beginning learns from the whole, once something else ends it.
  *
- * *The tick* is treated like a state with the target residency of half a tick
- * period, which is how far away it is in the mean. It is stopped if that has a
- * positive score and the next timer is more than a period away. If it is retained,
- * the state has to fit into the time until then. So a state that is too
- * shallow ends with the tick, and after three ticks in succession the next timer
- * alone decides. That also decides if the tick has been stopped before and
- * the timer is more than a period away.
+ * *The tick* is like a state whose target residency is half a tick period, which
+ * is how far away the tick is in the mean. It is stopped from a score of 1/4 on,
+ * if the next timer is that much more than a period away. Else the state has to
+ * fit into the time to the tick, and one that is too shallow ends there. After
+ * three ticks in a row, or with the tick stopped already and no timer within a
+ * period, the time to the next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. As it is part of the measured idle time, the governor observes
  * it: a CPU woken by the timer it was waiting for knows when that was due.
  *
- * *The sleep length*, the time to the next timer, is not cheap to find out. Where
- * idle times come to less than half of what all but the shallow states need, it is not
- * asked for, and the tick is retained.
+ * *The time to the next timer* is not cheap to find out. Where idle times come
+ * to less than half of what all but the shallow states need, it is not asked for,
+ * and the tick is retained.
  */
 
 #include <linux/cpuidle.h>
@@ -149,8 +147,8 @@ static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
 }
 
 /* Take account of what came of the last decision. */
-static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int state,
-		       u64 now)
+static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
+		       int state, u64 now)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
 	u64 first = cpu->pending[0].start;

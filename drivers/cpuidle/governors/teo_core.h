@@ -18,11 +18,13 @@
 #include "gov.h"
 
 /* A gain or score of 1: an idle time of twice the target residency. */
-#define TEO_ONE_SHIFT		12
-#define TEO_ONE			(1 << TEO_ONE_SHIFT)
+#define TEO_ONE			4096
 
 /* An idle time counts as so many target residencies at most. */
 #define TEO_MOST		3
+
+/* From this score on the tick is stopped, as that costs something by itself. */
+#define TEO_STOP		(TEO_ONE / 4)
 
 /* Means are over about 1 << TEO_MEMORY events, fewer at first. */
 #define TEO_MEMORY		5
@@ -203,14 +205,14 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
  * @sleep: time to the next timer event but the tick
  * @tick: tick period
  *
- * Not if a timer follows on its heels.
+ * Not if a timer comes not much later than it: it would be stopped for little.
  */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
 					  s64 sleep, s64 tick)
 {
-	return sleep >= tick + tick / 8 &&
-	       (!row || row->score[table->nr_states] > 0);
+	return sleep >= tick + tick / 4 &&
+	       (!row || row->score[table->nr_states] >= TEO_STOP);
 }
 
 /**

@@ -242,12 +242,12 @@ static void test_tick(struct kunit *test)
 		int score;
 		bool stop;
 	} cases[] = {
-		{ "nothing to come", KTIME_MAX, 1, true },
+		{ "nothing to come", KTIME_MAX, TEO_STOP, true },
 		{ "nothing known", KTIME_MAX, 0, false },
-		{ "long idle times are rare", KTIME_MAX, -1, false },
+		{ "idle times are hardly long enough", KTIME_MAX, TEO_STOP - 1, false },
 		{ "a timer before the tick", 4 * MS - 1, TEO_ONE, false },
-		{ "a timer just after it", 4500 * US - 1, TEO_ONE, false },
-		{ "a timer later", 4500 * US, TEO_ONE, true },
+		{ "a timer just after it", 5 * MS - 1, TEO_ONE, false },
+		{ "a timer later", 5 * MS, TEO_ONE, true },
 	};
 	struct fixture *f = new_fixture(test);
 	int i;
@@ -284,7 +284,7 @@ static const struct history_case history_cases[] = {
 	{ "skx: 40 % short ones do not make it poll",
 	  &skx, 4 * MS, NO_LIMIT, 40, US / 2, 60 * US, 150 * US, 2, false },
 	{ "spr: neither do 30 % beside 3 ms",
-	  &spr, 4 * MS, NO_LIMIT, 30, 100, 3 * MS, 3 * MS, 3, true },
+	  &spr, 4 * MS, NO_LIMIT, 30, 100, 3 * MS, 3 * MS, 3, false },
 	{ "hsx: idle times of 0.7 ms do not stop the tick",
 	  &hsx, 4 * MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, false },
 	{ "hsx, HZ 1000: but they do there",
