@@ -62,24 +62,28 @@ class Code:
         return at >= 0 and address < self.ends[at]
 
 
-def source_of(governor: str) -> tuple[str, str]:
-    """Part of the source's path, and the governor's name in it."""
-    kind = governor.rpartition("-")[2]
-    if governor == kind:
-        return "drivers/cpuidle/governors", kind
-    return ("/base/" if governor.startswith("base-") else governor.rpartition("-")[0]), kind
+def functions(program: Path) -> list[tuple[int, int, str, str]]:
+    """Address, size, name and source file of each, as nm tells them."""
+    said = subprocess.run(["nm", "-lSn", program], capture_output=True, text=True, check=True).stdout
+    return [(int(a, 16), int(size, 16), name, file) for a, size, name, file in SYMBOL.findall(said)]
+
+
+def initcall(governor: str) -> str:
+    """What the Makefile and trees.py call it."""
+    tree, _, kind = governor.rpartition("-")
+    within = {"": "", "base": "base_"}.get(tree, f"tree_{tree.replace('.', '_')}_")
+    return f"init_{within}{kind}"
 
 
 def find_code(program: Path, governor: str) -> Code:
-    """By the file that the debugging information names; of two, the one that fits."""
-    symbols = SYMBOL.findall(subprocess.run(["nm", "-lSn", program], capture_output=True, text=True, check=True).stdout)
-    where, kind = source_of(governor)
-    files = {file for *_, name, file in symbols if name == f"{kind}_select"}
-    fitting = [f for f in files if where in f and (governor != kind or "/base/" not in f)]
-    chosen = min(fitting, key=lambda f: "/replay/base/" in f and governor == kind)
-    directory = chosen.rpartition("/")[0]
-    own = [(int(a, 16), int(size, 16), name) for a, size, name, file in symbols
-           if file.startswith(directory + "/") and (kind in file.rpartition("/")[2] or name.startswith(kind))]
+    """All functions from the source that has the initcall, and from its headers."""
+    there = functions(program)
+    file = next((file for *_, name, file in there if name == initcall(governor)), None)
+    if file is None:
+        raise SystemExit(f"cost.py: {program} has no governor {governor}, --governor ? lists those it has")
+    kind, directory = governor.rpartition("-")[2], file.rpartition("/")[0]
+    own = [(a, size, name) for a, size, name, where in there
+           if where == file or (where.startswith(directory + "/") and where.endswith(".h") and name.startswith(kind))]
     return Code([a for a, _, _ in own], [a + size for a, size, _ in own],
                 {a: call for a, _, name in own for call in CALLS if name == f"{kind}_{call}"})
 
@@ -118,8 +122,7 @@ def count(lines: Iterable[str], code: Code, outside: Code) -> dict[str, Cost]:
 
 
 def engine_code(program: Path) -> Code:
-    symbols = SYMBOL.findall(subprocess.run(["nm", "-lSn", program], capture_output=True, text=True, check=True).stdout)
-    own = [(int(a, 16), int(size, 16)) for a, size, _, file in symbols if file.endswith("/engine.c")]
+    own = [(a, size) for a, size, _, file in functions(program) if file.endswith("/engine.c")]
     return Code([a for a, _ in own], [a + size for a, size in own], {})
 
 

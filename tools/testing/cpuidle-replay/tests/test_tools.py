@@ -134,3 +134,13 @@ def test_cost_counts_own_code_and_data() -> None:
              "I  0140,4", " S 403c,8", " M 1ffeff0000,8", "I  0804,4", "I  0100,4", "I  0800,4"]
     select = cost.count(trace, code, engine)["select"]
     assert (select.calls, select.instructions, select.code_lines, select.data_lines) == (2, 3, 3, 2)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
+def test_cost_finds_each_governor() -> None:
+    """Each its own, though two of them are called teo."""
+    codes = [cost.find_code(PROGRAM, name) for name in ("teo", "base-teo", "base-menu")]
+    assert all(sorted(code.entries.values()) == ["reflect", "select"] for code in codes)
+    assert len({address for code in codes for address in code.entries}) == 6
+    with pytest.raises(SystemExit, match="has no governor next-teo"):
+        cost.find_code(PROGRAM, "next-teo")
