@@ -47,7 +47,7 @@ static void run_by_residency(const struct run *run, struct result *res)
 		s64 before;
 		int idx;
 
-		engine_start_period(run, p, !n);
+		engine_start_period(p, !n);
 		engine_update_tick(p);
 		before = engine_entered(run, p->entry, engine_stop_tick(run, res)) -
 			 p->entry;
@@ -208,7 +208,7 @@ static void run_least_energy(const struct run *run, struct result *res)
 		const struct idle_period *p = &trace->periods[n];
 		int idx;
 
-		engine_start_period(run, p, !n);
+		engine_start_period(p, !n);
 		if (emu.tick_stopped) {
 			s64 rest = rest_until(run, p->entry + p->idle, p->entry, false);
 

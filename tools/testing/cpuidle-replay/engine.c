@@ -153,10 +153,8 @@ static s64 poll_limit(const struct run *run, const struct cpuidle_device *dev)
 }
 
 /* The tick as it is when the idle loop asks about @p for the first time. */
-void engine_start_period(const struct run *run, const struct idle_period *p,
-			 bool first)
+void engine_start_period(const struct idle_period *p, bool first)
 {
-	(void)run;
 	if (first)
 		emu.tick_stopped = p->flags & FLAG_TICK_STOPPED;
 	else if (!(p->flags & FLAG_CONTINUES))
@@ -248,7 +246,7 @@ static void run_governor(const struct run *run, struct result *res)
 		const struct idle_period *p = &trace->periods[n];
 		s64 wakeup = p->entry + p->idle;
 
-		engine_start_period(run, p, !n);
+		engine_start_period(p, !n);
 		do {
 			engine_update_tick(p);
 			idx = decide(run, res, &dev, wakeup);

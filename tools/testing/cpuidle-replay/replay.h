@@ -148,7 +148,7 @@ void engine_run(const struct run *run, struct result *res);
 bool engine_usable(const struct run *run, int state);
 double engine_rest_energy(const struct run *run, int state, s64 rest);
 int engine_least_state(const struct run *run, s64 rest);
-void engine_start_period(const struct run *run, const struct idle_period *p, bool first);
+void engine_start_period(const struct idle_period *p, bool first);
 void engine_update_tick(const struct idle_period *p);
 bool engine_stop_tick(const struct run *run, struct result *res);
 void engine_account(const struct run *run, struct result *res, int state, s64 rest);

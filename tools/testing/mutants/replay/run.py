@@ -25,7 +25,7 @@ def main() -> int:
     if not (out / "base").exists():
         (out / "base").symlink_to(base)
     built = subprocess.run(["make", "-s", "-j2", "-C", source, f"OUT={out}", f"KSRC={base}",
-                            "CFLAGS=-O1", "WARN=-w", "KWARN=-w"])
+                            "CFLAGS=-O1 -g", "WARN=-w", "KWARN=-w"])
     if built.returncode:
         return 2
     done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
