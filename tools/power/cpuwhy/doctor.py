@@ -262,8 +262,8 @@ def freq_max(system: System) -> Iterator[Finding]:
     known = {int(row["expected"]) for row in parts()
              if " ".join(row["cpu_name"].split()) == name and row["expected"].isdigit()}
     if known and all(abs(ratio - value) > RATIO_OFF * value for value in known):
-        yield Finding("freq_max", f"the kernel takes {ratio}/1024 of base for the highest clock,"
-                      f" real parts of this name have {'/'.join(map(str, sorted(known)))}",
+        yield Finding("freq_max", f"is {ratio}/1024 of base, real parts of this name have"
+                      f" {'/'.join(map(str, sorted(known)))}",
                       "slow" if ratio > max(known) else "hot",
                       "echo 4c > /sys/devices/system/cpu/freq_invariance/policy"
                       if (system.root / CPUS / "freq_invariance").is_dir()

@@ -31,15 +31,20 @@ CPU, CALLER = 1, 2
 COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tmp/{}")
 
 
-def _record(load: str) -> str:
+def _record(load: str, kind: str) -> str:
     """Between marks of the model: each CPU woken (record.wake_all()), snapshot of sysfs,
     load, and the same again. The recording is not read before it has ended."""
-    wanted = [e.replace(":", "/") for e in (*record.IDLE, *record.OPTIONAL)]
+    events = ((*record.FREQ, *record.FREQ_OPTIONAL) if kind == "freq"
+              else (*record.IDLE, *record.OPTIONAL))
+    wanted = [event.replace(":", "/") for event in events]
+    filters = "\n".join(f"put '{text}' $T/events/{event.replace(':', '/')}/filter"
+                        for event, text in record.FILTERS.items())
     return f"""
         chmod +x /job/trace-cmd; taskset -p 1 $$ >/dev/null
         T=/sys/kernel/tracing/instances/cpuwhy; mkdir $T || return 1
         put 0 $T/tracing_on; put mono $T/trace_clock; put 0 $T/options/overwrite
         put 20000 $T/buffer_size_kb
+        {filters}
         for e in {' '.join(wanted)}; do [ ! -d $T/events/$e ] || put 1 $T/events/$e/enable; done
         vs-msr 0 {MARK}={BEGIN}; put 1 $T/tracing_on
         for m in 8 4 2 1; do taskset $m true; done; {COUNTERS.format('before')}
@@ -58,12 +63,12 @@ LOAD = f"""
         sleep 10"""
 
 
-def job(load: str = LOAD) -> bytes:
+def job(load: str = LOAD, kind: str = "idle") -> bytes:
     listed = subprocess.run(["ldd", TRACE_CMD], capture_output=True, text=True, check=True).stdout
     libraries = [Path(p) for p in re.findall(r"=> (/\S+)", listed)]
     made = Job(files={p.name: p.read_bytes() for p in [TRACE_CMD, *libraries]
                       if not p.name.startswith("libc.")})
-    made.step("record", _record(load))
+    made.step("record", _record(load, kind))
     made.step("governor", "cat $CPU/cpuidle/current_driver $CPU/cpuidle/current_governor_ro")
     for name in ("before", "after"):
         made.step(name, f"cat /tmp/{name}")
@@ -92,10 +97,10 @@ def _counters(text: str) -> dict[int, list[states.State]]:
 
 
 def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
-        append: str = "") -> Recorded:
+        append: str = "", kind: str = "idle") -> Recorded:
     archive = initramfs.ensure(out / "guest")
     config = boot.Config(machine=machine.load("sapphire-rapids"), cpus=cpus, kernel=kernel,
-                         qemu=qemu, initramfs=archive, out=out, job=job(load),
+                         qemu=qemu, initramfs=archive, out=out, job=job(load, kind),
                          mode="deterministic", append=append,
                          limits=boot.Limits(boot=120, silence=200, overall=400))
     result = boot.run(config)
@@ -104,7 +109,7 @@ def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
     driver, governor = result.text("governor").splitlines()
     before, after = (_counters(result.text(name)) for name in ("before", "after"))
     about = states.Machine("6.12", "x86_64", driver, governor, 250, clock="mono",
-                           workload="scripted wake-ups", with_tool="trace-cmd",
+                           base_khz=2e6, workload="scripted wake-ups", with_tool="trace-cmd",
                            events=["power:cpu_idle", "power:cpu_idle_miss"],
                            states=states.difference(before, after))
     about.write(record.sidecar(path))

@@ -85,7 +85,7 @@ MISTAKES: list[tuple[dict[str, str | None], str, str, str]] = [
      "invariance", "CPU 1 are quarantined", "freq_invariance/enabled"),
     ({"proc/cpuinfo": CPUINFO.replace("aperfmperf", "")},
      "invariance", "no APERF and MPERF", "ondemand"),
-    ({"dmesg": LOG.replace("1057", "1024")}, "freq_max", "takes 1024/1024", "microcode"),
+    ({"dmesg": LOG.replace("1057", "1024")}, "freq_max", "is 1024/1024", "microcode"),
     ({"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
      "clock", "clocksource hpet", "firmware"),
     ({f"{CPU}/cpuidle/current_driver": "none"}, "idle", "no cpuidle driver", "intel_idle"),

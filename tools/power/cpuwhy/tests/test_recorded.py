@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the scripted guest recorded once (scripted_guest.py), as text: no guest is needed."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cpuwhy import idle, states
+from cpuwhy.events import Source
+from cpuwhy.record import sidecar
+
+TRACE = Path(__file__).parent / "data/guest.xz"
+
+
+@pytest.fixture(scope="module")
+def result() -> idle.Result:
+    return idle.analyse(Source(TRACE), states.load(sidecar(TRACE)), "guest")
+
+
+# CPU, cause and how often: 61 timers, 47 interrupts and 53 signals were ordered, and
+# vs-wake sleeps once more while it starts a thread, once at its end, and wakes the thread.
+WAKES = [(1, "timer", "hrtimer_wakeup", "vs-wake", 62),
+         (2, "timer", "hrtimer_wakeup", "vs-wake", 54),
+         (1, "device", "hpet2", "", 47), (1, "store", "need_resched", "vs-wake", 54)]
+
+
+@pytest.mark.parametrize("cpu, kind, name, who, count", WAKES)
+def test_wakes(cpu: int, kind: str, name: str, who: str, count: int, result: idle.Result) -> None:
+    assert sum(bill.count for cause, bill in result.bills(cpu).items()
+               if (cause.kind, cause.name, cause.who) == (kind, name, who)
+               and cause.woke in ("", "vs-wake")) == count
+
+
+def test_counts_of_sysfs(result: idle.Result) -> None:
+    compared = [a for a in idle.against_sysfs(result) if a.counter != "time"]
+    assert len({a.cpu for a in compared}) == 4
+    assert all(abs(a.trace - a.sysfs) <= max(2, 0.01 * a.sysfs) for a in compared)
+
+
+def test_costs_are_those_of_the_wake_ups(result: idle.Result) -> None:
+    """Energy lost is the same by state and by cause."""
+    by_state = sum(tally.lost_energy for tally in result.total().values())
+    assert sum(bill.lost for bill in result.bills().values()) == pytest.approx(by_state)
+    assert sum(bill.count for bill in result.bills().values()) == sum(
+        tally.usage for tally in result.total().values())
