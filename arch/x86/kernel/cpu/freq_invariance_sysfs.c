@@ -28,7 +28,7 @@ static ssize_t policy_show(struct device *dev, struct device_attribute *attr, ch
 {
 	char word[FREQ_POLICY_WORD];
 
-	freq_max_policy(word);
+	freq_policy_word(READ_ONCE(freq_policy), freq_family(), word);
 
 	return sysfs_emit(buf, "%s\n", word);
 }
@@ -43,21 +43,19 @@ static DEVICE_ATTR_RW(policy);
 static ssize_t available_policies_show(struct device *dev, struct device_attribute *attr,
 				       char *buf)
 {
-	return sysfs_emit(buf, "%s\n", freq_max_words());
+	return sysfs_emit(buf, "%s\n", freq_policy_words(freq_family()));
 }
 static DEVICE_ATTR_RO(available_policies);
 
 static ssize_t turbo_table_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	const struct turbo_table *table = freq_max_table();
-	const struct turbo_bin *bin;
+	const struct turbo_bin *bin = turbo_table.bins;
 	int len = 0;
 
-	for (bin = table->bins; bin < table->bins + table->nr_bins; bin++) {
-		u64 khz = DIV_ROUND_CLOSEST_ULL((u64)bin->ratio * tsc_khz, table->base);
-
-		len += sysfs_emit_at(buf, len, "%u %llu\n", bin->cores, khz);
-	}
+	for (; bin < turbo_table.bins + turbo_table.nr_bins; bin++)
+		len += sysfs_emit_at(buf, len, "%u %llu\n", bin->cores,
+				     DIV_ROUND_CLOSEST_ULL((u64)bin->ratio * tsc_khz,
+							   turbo_table.base));
 
 	return len;
 }
@@ -73,7 +71,7 @@ static struct attribute *common_attrs[] = {
 
 static umode_t common_is_visible(struct kobject *kobj, struct attribute *attr, int n)
 {
-	return attr == &dev_attr_turbo_table.attr && !freq_max_table() ? 0 : attr->mode;
+	return attr == &dev_attr_turbo_table.attr && !turbo_table.nr_bins ? 0 : attr->mode;
 }
 
 static const struct attribute_group common_group = {
@@ -114,16 +112,10 @@ static int add_cpu_files(struct device *dev, struct subsys_interface *sif)
 	return sysfs_create_group(&dev->kobj, &cpu_group);
 }
 
-static void remove_cpu_files(struct device *dev, struct subsys_interface *sif)
-{
-	sysfs_remove_group(&dev->kobj, &cpu_group);
-}
-
 static struct subsys_interface cpu_interface = {
 	.name		= "freq_invariance",
 	.subsys		= &cpu_subsys,
 	.add_dev	= add_cpu_files,
-	.remove_dev	= remove_cpu_files,
 };
 
 static int __init freq_invariance_sysfs_init(void)

@@ -11,24 +11,10 @@
 
 #include "freq_policy.h"
 
-static const struct freq_word {
-	enum freq_family	family;
-	const char		*word;
-	unsigned int		policy;
-} freq_words[] = {
-	{ FREQ_FAMILY_TURBO, "base",	 0 },
-	{ FREQ_FAMILY_TURBO, "all",	 FREQ_POLICY_ALL_CORES },
-	{ FREQ_FAMILY_BOOST, "nominal",	 0 },
-	{ FREQ_FAMILY_BOOST, "midpoint", FREQ_POLICY_MIDPOINT },
-	{ FREQ_FAMILY_BOOST, "boost",	 2 },
-};
+/* By policy */
+static const char * const boost_words[] = { "nominal", "midpoint", "boost" };
 
-/**
- * freq_policy_words() - The words that a family of CPUs understands
- * @family: the family
- *
- * Return: the words, separated by spaces; "Nc" stands for any number of cores.
- */
+/* All words of a family, separated by spaces; "Nc" stands for any number of cores */
 const char *freq_policy_words(enum freq_family family)
 {
 	return family == FREQ_FAMILY_TURBO ? "base 1c 4c Nc all" : "boost midpoint nominal";
@@ -36,21 +22,18 @@ const char *freq_policy_words(enum freq_family family)
 
 /**
  * freq_policy_word() - The word that stands for a policy
- * @policy: one that freq_policy_parse() has made for the family, or a number of cores
+ * @policy: one that freq_policy_parse() has made for the family
  * @family: the family
- * @word: the result
+ * @word: the result, %FREQ_POLICY_WORD characters
  */
-void freq_policy_word(unsigned int policy, enum freq_family family,
-		      char word[FREQ_POLICY_WORD])
+void freq_policy_word(unsigned int policy, enum freq_family family, char *word)
 {
-	unsigned int i;
-
-	snprintf(word, FREQ_POLICY_WORD, "%uc", policy);
-
-	for (i = 0; i < ARRAY_SIZE(freq_words); i++) {
-		if (freq_words[i].family == family && freq_words[i].policy == policy)
-			strscpy(word, freq_words[i].word, FREQ_POLICY_WORD);
-	}
+	if (family == FREQ_FAMILY_BOOST)
+		strscpy(word, boost_words[policy], FREQ_POLICY_WORD);
+	else if (!policy || policy == FREQ_POLICY_ALL_CORES)
+		strscpy(word, policy ? "all" : "base", FREQ_POLICY_WORD);
+	else
+		snprintf(word, FREQ_POLICY_WORD, "%uc", policy);
 }
 EXPORT_SYMBOL_IF_KUNIT(freq_policy_word);
 
@@ -64,25 +47,29 @@ EXPORT_SYMBOL_IF_KUNIT(freq_policy_word);
  */
 int freq_policy_parse(const char *word, enum freq_family family, unsigned int *policy)
 {
+	unsigned int found = FREQ_POLICY_ALL_CORES;
 	char again[FREQ_POLICY_WORD];
-	unsigned int i, cores;
+	int ret;
 
-	for (i = 0; i < ARRAY_SIZE(freq_words); i++) {
-		if (freq_words[i].family == family && sysfs_streq(freq_words[i].word, word)) {
-			*policy = freq_words[i].policy;
-			return 0;
-		}
+	if (family == FREQ_FAMILY_BOOST) {
+		ret = sysfs_match_string(boost_words, word);
+		if (ret < 0)
+			return ret;
+		*policy = ret;
+		return 0;
 	}
 
-	if (family != FREQ_FAMILY_TURBO || sscanf(word, "%4uc", &cores) != 1 || !cores)
+	if (sysfs_streq(word, "base"))
+		found = 0;
+	else if (sscanf(word, "%4uc", &found) == 1 && !found)
 		return -EINVAL;
 
-	/* No sign, no zeros in front, nothing behind */
-	snprintf(again, sizeof(again), "%uc", cores);
+	/* Nothing in front, nothing behind */
+	freq_policy_word(found, family, again);
 	if (!sysfs_streq(again, word))
 		return -EINVAL;
 
-	*policy = cores;
+	*policy = found;
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(freq_policy_parse);

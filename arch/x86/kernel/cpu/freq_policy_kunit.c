@@ -20,7 +20,7 @@ static const struct word_case {
 	{ "1c",		FREQ_FAMILY_TURBO, 1 },
 	{ "4c",		FREQ_FAMILY_TURBO, 4 },
 	{ "12c\n",	FREQ_FAMILY_TURBO, 12 },
-	{ "9999c",	FREQ_FAMILY_TURBO, FREQ_POLICY_MOST_CORES },
+	{ "9999c",	FREQ_FAMILY_TURBO, 9999 },
 	{ "all\n",	FREQ_FAMILY_TURBO, FREQ_POLICY_ALL_CORES },
 	{ "nominal",	FREQ_FAMILY_BOOST, 0 },
 	{ "midpoint",	FREQ_FAMILY_BOOST, FREQ_POLICY_MIDPOINT },
@@ -88,6 +88,7 @@ static struct kunit_suite freq_policy_suite = {
 	.name		= "freq_policy",
 	.test_cases	= freq_policy_cases,
 };
+
 kunit_test_suite(freq_policy_suite);
 
 MODULE_DESCRIPTION("KUnit tests of policies for freq_max");

@@ -63,16 +63,11 @@ static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 r
 		   SCHED_CAPACITY_SCALE);
 }
 
-/* A sample more often than every third makes no sense, or so many in a row */
+/* The scale cannot be kept: four bad samples in a row, or more than every third */
 #define FREQ_TROUBLE_BAD	2
 #define FREQ_TROUBLE_LIMIT	(4 * FREQ_TROUBLE_BAD)
 
-/**
- * freq_trouble_bad() - Account a sample that makes no sense
- * @trouble: how much trouble the samples of the CPU have made lately
- *
- * Return: its new value; %FREQ_TROUBLE_LIMIT if the scale cannot be kept any longer.
- */
+/* Return: @trouble after a bad sample; good ones take it back by 1 */
 static inline u8 freq_trouble_bad(u8 trouble)
 {
 	return min(trouble + FREQ_TROUBLE_BAD, FREQ_TROUBLE_LIMIT);

@@ -54,8 +54,8 @@ static void scale_is_exact_at_any_length(struct kunit *test)
 	for (bits = 24; bits < 62; bits++) {
 		for (percent = 5; percent < 150; percent += 7) {
 			u64 mcnt = BIT_ULL(bits) + 12345, acnt = mcnt / 100 * percent;
-			u64 exact = (u64)(((unsigned __int128)acnt << 20) /
-					  ((unsigned __int128)mcnt * 1536));
+			u64 exact = (u64)(((u128)acnt << 20) /
+					  ((u128)mcnt * 1536));
 			unsigned long scale = freq_sample_scale(acnt, mcnt, 1536);
 
 			KUNIT_EXPECT_LE_MSG(test, exact - scale + 1, 2, "%llu / %llu",
@@ -138,6 +138,7 @@ static struct kunit_suite freq_sample_suite = {
 	.name		= "freq_sample",
 	.test_cases	= freq_sample_cases,
 };
+
 kunit_test_suite(freq_sample_suite);
 
 MODULE_DESCRIPTION("KUnit tests of frequency samples");

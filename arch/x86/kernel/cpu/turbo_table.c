@@ -18,22 +18,15 @@
 
 #include "turbo_table.h"
 
-/*
- * A bin without a ratio is not in use. One that is not wider than its
- * predecessor can never apply, so that leaving it out loses nothing.
- */
-static void add_bin(struct turbo_table *table, unsigned int cores,
-		    unsigned int ratio)
+/* A bin without a ratio is not in use, one no wider than the last never applies */
+static void add_bin(struct turbo_table *table, unsigned int cores, unsigned int ratio)
 {
 	unsigned int n = table->nr_bins;
 
-	if (!ratio || !cores || n == TURBO_BINS_MAX)
-		return;
-	if (n && cores <= table->bins[n - 1].cores)
+	if (!ratio || n == TURBO_BINS_MAX || cores <= (n ? table->bins[n - 1].cores : 0))
 		return;
 
-	table->bins[n].cores = cores;
-	table->bins[n].ratio = ratio;
+	table->bins[n] = (struct turbo_bin){ cores, ratio };
 	table->nr_bins = n + 1;
 }
 
@@ -44,28 +37,18 @@ static u8 limit_byte(const u64 *limits, unsigned int i)
 }
 
 /* One byte per core: byte 0 is the ratio with one core active, and so on */
-static void decode_bytes(struct turbo_table *table, const u64 *limits)
+static void decode_bytes(struct turbo_table *table, const struct turbo_layout *layout,
+			 const u64 *limits)
 {
 	unsigned int i;
 
-	for (i = 0; i < 8; i++)
-		add_bin(table, i + 1, limit_byte(limits, i));
-}
-
-/*
- * The same over several registers. The topmost bit of the last one in use is a
- * semaphore for those who write them; no ratio needs it.
- */
-static void decode_long_bytes(struct turbo_table *table, const u64 *limits)
-{
-	unsigned int i;
-
-	for (i = 0; i < 8 * TURBO_LIMIT_MSRS; i++)
-		add_bin(table, i + 1, limit_byte(limits, i) & 0x7f);
+	for (i = 0; i < layout->nr_bytes; i++)
+		add_bin(table, i + 1, limit_byte(limits, i) & layout->byte_mask);
 }
 
 /* Ratios in the first register, numbers of cores in the second */
-static void decode_groups(struct turbo_table *table, const u64 *limits)
+static void decode_groups(struct turbo_table *table, const struct turbo_layout *layout,
+			  const u64 *limits)
 {
 	unsigned int i;
 
@@ -88,12 +71,13 @@ static bool is_rising(u64 counts)
  * A model that is not known. Client parts since Alder Lake count 1 to 8 in the
  * second register, which is the same either way.
  */
-static void decode_unknown(struct turbo_table *table, const u64 *limits)
+static void decode_unknown(struct turbo_table *table, const struct turbo_layout *layout,
+			   const u64 *limits)
 {
 	if (is_rising(limits[1]))
-		decode_groups(table, limits);
+		decode_groups(table, layout, limits);
 	else
-		decode_bytes(table, limits);
+		decode_bytes(table, layout, limits);
 }
 
 /*
@@ -101,7 +85,8 @@ static void decode_unknown(struct turbo_table *table, const u64 *limits)
  * other six by what they differ from the one before (5 bits more cores, 3 bits
  * less ratio).
  */
-static void decode_deltas(struct turbo_table *table, const u64 *limits)
+static void decode_deltas(struct turbo_table *table, const struct turbo_layout *layout,
+			  const u64 *limits)
 {
 	unsigned int cores = limit_byte(limits, 0) >> 1;
 	unsigned int ratio = limit_byte(limits, 1);
@@ -122,31 +107,25 @@ static void decode_deltas(struct turbo_table *table, const u64 *limits)
 	}
 }
 
-/* Silvermont and Airmont: four ratios of 6 bits */
-static void decode_atom(struct turbo_table *table, const u64 *limits)
-{
-	unsigned int i;
-
-	for (i = 0; i < 4; i++)
-		add_bin(table, i + 1, limit_byte(limits, i) & 0x3f);
-}
-
-#define TURBO_LAYOUT_CORE(_name, _decode, ...)			\
+#define TURBO_LAYOUT_CORE(_name, _decode, _nr_bytes, _byte_mask, ...) \
 static const struct turbo_layout layout_##_name = {		\
 	.name		= #_name,				\
 	.base_msr	= MSR_PLATFORM_INFO,			\
 	.base_shift	= 8,					\
 	.base_mask	= 0xff,					\
 	.limit_msrs	= { MSR_TURBO_RATIO_LIMIT, ##__VA_ARGS__ }, \
+	.nr_bytes	= _nr_bytes,				\
+	.byte_mask	= _byte_mask,				\
 	.decode		= _decode,				\
 }
 
-TURBO_LAYOUT_CORE(unknown, decode_unknown, MSR_TURBO_RATIO_LIMIT1);
-TURBO_LAYOUT_CORE(bytes16, decode_long_bytes, MSR_TURBO_RATIO_LIMIT1);
-TURBO_LAYOUT_CORE(bytes24, decode_long_bytes, MSR_TURBO_RATIO_LIMIT1,
+/* The topmost bit of the last register in use is a semaphore; no ratio needs it */
+TURBO_LAYOUT_CORE(unknown, decode_unknown, 8, 0xff, MSR_TURBO_RATIO_LIMIT1);
+TURBO_LAYOUT_CORE(bytes16, decode_bytes, 16, 0x7f, MSR_TURBO_RATIO_LIMIT1);
+TURBO_LAYOUT_CORE(bytes24, decode_bytes, 24, 0x7f, MSR_TURBO_RATIO_LIMIT1,
 		  MSR_TURBO_RATIO_LIMIT2);
-TURBO_LAYOUT_CORE(groups, decode_groups, MSR_TURBO_RATIO_LIMIT1);
-TURBO_LAYOUT_CORE(deltas, decode_deltas);
+TURBO_LAYOUT_CORE(groups, decode_groups, 0, 0, MSR_TURBO_RATIO_LIMIT1);
+TURBO_LAYOUT_CORE(deltas, decode_deltas, 0, 0);
 
 static const struct turbo_layout layout_atom = {
 	.name		= "atom",
@@ -154,16 +133,12 @@ static const struct turbo_layout layout_atom = {
 	.base_shift	= 16,
 	.base_mask	= 0x3f,
 	.limit_msrs	= { MSR_ATOM_CORE_TURBO_RATIOS },
-	.decode		= decode_atom,
+	.nr_bytes	= 4,
+	.byte_mask	= 0x3f,
+	.decode		= decode_bytes,
 };
 
-/*
- * Why not always the highest turbo clock: with many cores active it is never
- * reached, and tasks look smaller than they are. Four cores are a good middle
- * for Core and Xeon in measurements with tbench, kernbench and others; CPUs
- * made for low power get the highest, and Xeon Phi, which has two levels at
- * most, the second highest.
- */
+/* The numbers of cores are those of the base: see freq_max in aperfmperf.c */
 static const struct turbo_model turbo_models[] = {
 	{ INTEL_IVYBRIDGE_X,		4, &layout_bytes16 },
 	{ INTEL_HASWELL_X,		4, &layout_bytes24 },
@@ -200,13 +175,7 @@ static const struct turbo_model turbo_models[] = {
 	{ 0,				4, &layout_unknown },
 };
 
-/**
- * turbo_model_find() - How to read the turbo table of a CPU model
- * @vfm: vendor, family and model of an Intel CPU
- *
- * Return: the model's entry, or the one for all that have none of their own, as
- * for a @vfm of 0; never NULL.
- */
+/* Return: the model's entry, or the last one, as for a @vfm of 0; never NULL */
 const struct turbo_model *turbo_model_find(u32 vfm)
 {
 	const struct turbo_model *model = turbo_models;
@@ -229,13 +198,12 @@ EXPORT_SYMBOL_IF_KUNIT(turbo_model_find);
  * Return: 0, or -ENODATA if the values have no base ratio or no bin; hypervisors
  * that know the registers by name only fill them with zeros.
  */
-int turbo_table_decode(struct turbo_table *table,
-		       const struct turbo_layout *layout, u64 base,
-		       const u64 *limits)
+int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,
+		       u64 base, const u64 *limits)
 {
 	memset(table, 0, sizeof(*table));
 	table->base = (base >> layout->base_shift) & layout->base_mask;
-	layout->decode(table, limits);
+	layout->decode(table, layout, limits);
 
 	return table->base && table->nr_bins ? 0 : -ENODATA;
 }

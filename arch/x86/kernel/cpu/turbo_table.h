@@ -10,11 +10,7 @@
 /* The longest table known: one bin for each of 24 cores (Broadwell-X) */
 #define TURBO_BINS_MAX		(8 * TURBO_LIMIT_MSRS)
 
-/**
- * struct turbo_bin - highest clock for a number of active cores
- * @cores: the bin holds while at most this many cores of the package are active
- * @ratio: clock in multiples of the bus clock
- */
+/* Highest clock, in multiples of the bus clock, with up to so many active cores */
 struct turbo_bin {
 	u16	cores;
 	u8	ratio;
@@ -40,6 +36,8 @@ struct turbo_table {
  * @base_shift: lowest bit of the base ratio
  * @base_mask: the base ratio's width, right-aligned
  * @limit_msrs: registers with the bins, unused ones are 0
+ * @nr_bytes: how many of their bytes are ratios by number of cores, if any
+ * @byte_mask: the bits of such a byte that are the ratio
  * @decode: appends the bins in the values of @limit_msrs to the table
  */
 struct turbo_layout {
@@ -48,7 +46,10 @@ struct turbo_layout {
 	u8		base_shift;
 	u8		base_mask;
 	u32		limit_msrs[TURBO_LIMIT_MSRS];
-	void		(*decode)(struct turbo_table *table, const u64 *limits);
+	u8		nr_bytes;
+	u8		byte_mask;
+	void		(*decode)(struct turbo_table *table,
+				  const struct turbo_layout *layout, const u64 *limits);
 };
 
 /* In place of a number of cores: the fewest that give the second highest ratio */
@@ -66,6 +67,9 @@ struct turbo_model {
 	u8				cores;
 	const struct turbo_layout	*layout;
 };
+
+/* Of this machine, in aperfmperf.c; empty if it has none */
+extern struct turbo_table turbo_table;
 
 const struct turbo_model *turbo_model_find(u32 vfm);
 int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,

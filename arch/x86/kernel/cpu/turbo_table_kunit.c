@@ -491,6 +491,7 @@ static struct kunit_suite turbo_table_suite = {
 	.name		= "turbo_table",
 	.test_cases	= turbo_table_cases,
 };
+
 kunit_test_suite(turbo_table_suite);
 
 MODULE_DESCRIPTION("KUnit tests of turbo tables");

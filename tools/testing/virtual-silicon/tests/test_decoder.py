@@ -31,12 +31,6 @@ NOT_READ = {
     0x5c: "Goldmont's numbers of cores are in 0x1ae", 0x5f: "the same", 0x7a: "the same",
 }
 
-#: CPUs for which the decoder gives another ratio than `expected`, and why.
-OTHER = {
-    # groups of 2, 8 and 12 cores; the kernel does not know that of this model
-    "Intel(R) Core(TM) 9 273PQE": 1776,
-}
-
 #: Logs with another ratio than these registers give: (cpu_name, logged), and why.
 NOT_LOGGED = {
     ("Intel(R) Core(TM) i7-6700K CPU @ 4.00GHz", 1024): "turbo was off",
@@ -66,7 +60,7 @@ class Row:
 
 def build(where: Path) -> Path:
     """The decoder; headers of the kernel's that it does not need are empty."""
-    sources = [CPU / "turbo_table.c", CPU / "freq_invariance.h"]
+    sources = [CPU / "turbo_table.c", CPU / "turbo_table.h"]
     for name in re.findall(r"#include <(.+)>", "".join(s.read_text() for s in sources)):
         header = where / name
         header.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +102,7 @@ def complete(row: Row) -> bool:
 def test_ratio_of_every_complete_row(rows: list[Row]) -> None:
     wrong = {row.name: row.ratio for row in rows
              if complete(row) and row.ratio != row.expected}
-    assert wrong == OTHER
+    assert wrong == {}
     assert sum(complete(row) for row in rows) == 156
 
 

@@ -8,7 +8,7 @@
 
 #include "kernel.h"
 
-#include "freq_invariance.h"
+#include "turbo_table.h"
 
 int main(void)
 {
@@ -27,8 +27,8 @@ int main(void)
 			limits[i] = model->layout->limit_msrs[i] ? limit[i] : 0;
 
 		if (!turbo_table_decode(&table, model->layout, base, limits))
-			ratio = freq_max_ratio(turbo_table_freq_max(&table, model->cores),
-					       table.base);
+			ratio = turbo_table_freq_max(&table,
+						     turbo_table_cores(&table, model->cores));
 
 		printf("%s %u", model->layout->name, ratio);
 		for (i = 0; i < table.nr_bins; i++)
