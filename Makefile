@@ -2,7 +2,7 @@
 #
 # The doors in. What they do is in tools/series; "make help" lists them.
 
-DOORS := help run shell base-run test validate lint mutants kernel base-kernel qemu replay tree refresh \
+DOORS := help run shell base-run test validate lint mutants configs kernel base-kernel qemu replay tree refresh \
 	 series releases accept-base clean clean-cache
 
 UNKNOWN := $(filter-out $(DOORS),$(MAKECMDGOALS))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import base
 import basehashes
 import cache
+import configs
 import guest
 import mails
 import manifest
@@ -181,6 +182,16 @@ def find_mutants() -> int:
     return testrun.run([("mutants", mutants.run)])
 
 
+def other_configs() -> int:
+    guest.check()
+    packages.ensure("build", "qemu", "guest")
+    with _alone():
+        _linux()
+        kernel.selftests(trees.LINUX)
+        qemu.build()
+        return testrun.run([("configs", lambda: configs.check(trees.LINUX))])
+
+
 def take_back() -> int:
     packages.ensure("build")
     with _alone():
@@ -263,6 +274,8 @@ DOORS = {
     "test": Door("all tests; the last line counts them", test),
     "validate": Door("the model against published measurements: VALIDATION.md", validate),
     "mutants": Door("tests have to find the mistakes in tools/testing/mutants", find_mutants),
+    "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",
+                    other_configs),
     "lint": Door("mypy and ruff on all Python files (part of test)", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),

@@ -63,11 +63,12 @@ def call(subcommand: str, which: str, *more: str) -> int:
                           cwd=paths.TOP).returncode
 
 
-def boot(cmd: str, out: Path, *options: str) -> str:
-    """Run `cmd` in the patched kernel's guest, its files in `out`; returns
+def boot(cmd: str, out: Path, *options: str, image: Path | None = None) -> str:
+    """Run `cmd` in the patched kernel's guest, or another's, its files in `out`; returns
     what it printed. Its exit code is for whoever reads that; a guest that did
     not get so far is a Fail."""
-    done = proc.capture(command("run", f"--kernel={paths.kernel_image('patched')}",
+    image = image or paths.kernel_image("patched")
+    done = proc.capture(command("run", f"--kernel={image}",
                                 f"--qemu={paths.QEMU_BINARY}", f"--out={out}", f"--cmd={cmd}",
                                 *options), cwd=paths.TOP, env=environment(), check=False)
     said = done.stderr.decode(errors="replace").strip()

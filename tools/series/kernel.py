@@ -25,7 +25,7 @@ from ui import Fail, Step, counter, say
 
 OBJ = ".obj"
 OBJ_MIB = 500
-_COMPILED = re.compile(r"^  (CC|AS|HOSTCC|LD) ")
+COMPILED = re.compile(r"^  (CC|AS|HOSTCC|LD) ")
 
 
 def patched_fragments() -> list[Path]:
@@ -110,8 +110,8 @@ def build(source: Path, name: str, fragments: list[Path]) -> None:
     known_total = paths.LOG / "kernel.count"
     total = int(known_total.read_text()) if known_total.exists() else 0
     with Step(f"kernel ({name}): compiling") as step:
-        done = proc.logged([*_make(source), f"-j{proc.jobs()}", "bzImage"], log,
-                           what=f"kernel ({name})", count=_COMPILED,
+        done = proc.logged([*make(source, obj), f"-j{proc.jobs()}", "bzImage"], log,
+                           what=f"kernel ({name})", count=COMPILED,
                            progress=counter(step, "objects", total))
     if not total or done > total:
         known_total.write_text(str(done))
@@ -119,10 +119,10 @@ def build(source: Path, name: str, fragments: list[Path]) -> None:
         raise Fail(f"kernel ({name}): make ended well but there is no bzImage (see {log})")
 
 
-def _make(source: Path) -> list[str]:
+def make(source: Path, obj: Path, arch: str = "x86_64") -> list[str]:
     """Fixed names and times, so that equal sources give equal images. The
     release has no '+' of a git tree in it: LOCALVERSION is set, to nothing."""
-    return ["make", "-C", str(source), f"O={source / OBJ}", "ARCH=x86_64", "LOCALVERSION=",
+    return ["make", "-C", str(source), f"O={obj}", f"ARCH={arch}", "LOCALVERSION=",
             "KBUILD_BUILD_USER=x86-dvfs", "KBUILD_BUILD_HOST=build", "KBUILD_BUILD_VERSION=1",
             "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
 
@@ -134,7 +134,7 @@ def configure(source: Path, name: str, fragments: list[Path]) -> None:
     wanted = obj / "fragment.config"
     wanted.write_text("".join(f.read_text() for f in fragments))
     fresh = obj / "fresh.config"
-    proc.logged([*_make(source), f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
+    proc.logged([*make(source, obj), f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
                  "allnoconfig"], paths.LOG / f"config-{name}.log",
                 what=f"kernel ({name}) configuration")
     if lost := unmet(wanted.read_text(), fresh.read_text()):

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make configs: the series in other configurations of the kernel (configs.toml)."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import git
+import guest
+import paths
+import proc
+import testrun
+from testrun import Count
+from tree import Tree
+from ui import Fail, Step, counter, say
+
+import kernel
+
+FILE = paths.TOP / "tools/series/configs.toml"
+#: They look at what differs between configurations: ticks, locks, static branches.
+SELFTESTS = "freq_invariance"
+_COMPLAINT = re.compile(r"WARNING:|BUG:|\bOops|Call Trace|suspicious RCU|INFO: .*lock")
+
+
+class Config:
+    def __init__(self, name: str, data: dict[str, str], tree: Tree) -> None:
+        self.name, self.source = name, tree.path
+        self.obj = tree.path / f"{kernel.OBJ}-{name}"
+        self.symbols = data["symbols"].strip() + "\n"
+        self.arch = data.get("arch", "x86_64")
+        self.boot = data.get("boot")
+
+    def make(self, *words: str) -> list[str]:
+        return [*kernel.make(self.source, self.obj, self.arch), *words]
+
+    def log(self, what: str) -> Path:
+        return paths.LOG / f"{what}-{self.name}.log"
+
+    def configure(self) -> None:
+        """allnoconfig plus kernel.config, in which our symbols take the place of the same
+        ones and of their choice; ours have to come out as asked."""
+        self.obj.mkdir(exist_ok=True)
+        wanted, fresh = self.obj / "fragment.config", self.obj / "fresh.config"
+        wanted.write_text("".join(f.read_text() for f in kernel.patched_fragments())
+                          + self.symbols)
+        proc.logged(self.make(f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
+                              "allnoconfig"), self.log("config"),
+                    what=f"{self.name}: configuration")
+        if lost := kernel.unmet(self.symbols, fresh.read_text()):
+            raise Fail(f"{self.name}: did not come out as asked: " + ", ".join(lost))
+        config = self.obj / ".config"
+        if not config.exists() or config.read_bytes() != fresh.read_bytes():
+            shutil.copyfile(fresh, config)
+
+    def build(self, *targets: str) -> None:
+        with Step(f"configs: {self.name}") as step:
+            proc.logged(self.make(f"-j{proc.jobs()}", *targets), self.log("kernel"),
+                        what=self.name, count=kernel.COMPILED, progress=counter(step, "objects"))
+
+    def run(self) -> Count:
+        """The kselftests in the guest, and whether its kernel complained."""
+        out = paths.TESTS / f"configs-{self.name}"
+        with Step(f"configs: {self.name}: kselftests"):
+            said = guest.boot(f"cd /selftests && ./run_kselftest.sh -c {SELFTESTS}", out,
+                              "--time=deterministic", "--cpus=4", f"--append={self.boot}",
+                              image=self.obj / "arch/x86/boot/bzImage")
+        self.log("test").write_text(said)
+        complaints = _COMPLAINT.findall((out / "console.log").read_text(errors="replace"))
+        return testrun.count_tap(said) + Count(
+            passed=int(not complaints), failures=["the kernel's messages"] * bool(complaints))
+
+
+def touched(tree: Tree) -> list[str]:
+    """Directories of the kernel in which the series changes or adds C files."""
+    first = git.run("rev-list", "--max-parents=0", "HEAD", repo=tree.path)
+    files = git.run("diff", "--name-only", first, "HEAD", "--", "arch/**.c", "drivers/**.c",
+                    "kernel/**.c", repo=tree.path).split()
+    return sorted({f"{os.path.dirname(file)}/" for file in files})
+
+
+def check(tree: Tree) -> Count:
+    total = Count()
+    for name, data in tomllib.loads(FILE.read_text()).items():
+        config = Config(name, data, tree)
+        try:
+            config.configure()
+            config.build("bzImage") if config.boot is not None \
+                else config.build("prepare", *touched(tree))
+            count = Count(passed=1) + (config.run() if config.boot is not None else Count())
+        except Fail as failure:
+            say(failure.details)
+            count = Count(failures=[str(failure)])
+        for case in count.failures:
+            say(f"FAILED {name}: {case}")
+        say(f"{name}: {count}")
+        total += count
+    return total
