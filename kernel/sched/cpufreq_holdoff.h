@@ -65,7 +65,8 @@ static inline bool holdoff_due(struct holdoff *h, u64 now, bool window_over, u32
 	if (!window_over)
 		return false;
 	h->since = h->since ?: now;
-	return (s64)(now - h->since) >= settle;
+	/* Clocks of CPUs differ: the wait may have begun later than now. */
+	return !settle || (s64)(now - h->since) >= settle;
 }
 
 #endif /* _KERNEL_SCHED_CPUFREQ_HOLDOFF_H */

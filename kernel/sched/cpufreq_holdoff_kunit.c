@@ -120,11 +120,34 @@ static void test_settle(struct kunit *test)
 	KUNIT_EXPECT_TRUE_MSG(test, holdoff_due(&h, MS(1), false, 628, HOLDOFF_SETTLE), "urgent");
 }
 
+/* The wait began by the clock of a CPU that is 10 us ahead. */
+static void test_clock_ahead(struct kunit *test)
+{
+	static const struct {
+		s64 settle;
+		u64 now;
+		bool due;
+	} cases[] = {
+		{ 0, MS(5) - 10000, true }, { 0, MS(5), true },
+		{ HOLDOFF_SETTLE, MS(5) - 10000, false }, { HOLDOFF_SETTLE, MS(25) - 1, false },
+		{ HOLDOFF_SETTLE, MS(25), true },
+	};
+	struct holdoff h;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		h = (struct holdoff){ .set = 500, .since = MS(5) };
+		KUNIT_EXPECT_EQ_MSG(test, holdoff_due(&h, cases[i].now, true, 480, cases[i].settle),
+				    cases[i].due, "row %d", i);
+	}
+}
+
 static struct kunit_case holdoff_cases[] = {
 	KUNIT_CASE(test_range),
 	KUNIT_CASE(test_small),
 	KUNIT_CASE(test_window),
 	KUNIT_CASE(test_settle),
+	KUNIT_CASE(test_clock_ahead),
 	{}
 };
 
@@ -132,6 +155,7 @@ static struct kunit_suite holdoff_suite = {
 	.name = "schedutil_holdoff",
 	.test_cases = holdoff_cases,
 };
+
 kunit_test_suite(holdoff_suite);
 
 MODULE_DESCRIPTION("KUnit tests of the schedutil governor's hold-off");

@@ -7,8 +7,8 @@
  * is that it needs more than it was given: ask for twice of it, and again at each
  * tick until there is no more to be had, or the CPU idles.
  *
- * A CPU is saturated if it is busy for longer than some ticks and, by a quarter, for
- * longer than it was lately: periodic loads are known to their utilisation.
+ * A CPU is saturated if it is busy for longer than some ticks, and for half as long
+ * again as it was lately: periodic loads are known to their utilisation.
  *
  * Utilisation and capacity are in capacity units, time is in ns of the run queue
  * clock. The caller serialises the calls for one struct saturation.
@@ -64,7 +64,7 @@ static inline void saturation_tick(struct saturation *s, u64 time, u64 wait, u32
 	u64 busy = time - s->since;
 
 	s->busy = min(busy, SATURATION_PATIENCE * wait);
-	if (s->floor || busy >= max(wait, s->usual + (s->usual >> 2)))
+	if (s->floor || busy >= max(wait, s->usual + (s->usual >> 1)))
 		s->floor = max(s->floor, min(2 * given, max));
 }
 

@@ -19,7 +19,7 @@ static void test_ticks_to_the_top(struct kunit *test)
 		int ticks;
 	} cases[] = {
 		{ 1024, 0, 2 }, { 512, 0, 2 }, { 511, 0, 3 }, { 215, 0, 4 }, { 100, 0, 5 },
-		{ 215, MS(6), 4 }, { 215, MS(7), 5 }, { 215, MS(13), 7 }, { 215, MS(32), 12 },
+		{ 215, MS(5), 4 }, { 215, MS(6), 5 }, { 215, MS(13), 7 }, { 215, MS(32), 14 },
 	};
 	struct saturation s;
 	u32 given;
@@ -100,6 +100,7 @@ static struct kunit_suite saturation_suite = {
 	.name = "schedutil_saturation",
 	.test_cases = saturation_cases,
 };
+
 kunit_test_suite(saturation_suite);
 
 MODULE_DESCRIPTION("KUnit tests of what schedutil asks for on behalf of a busy CPU");
