@@ -18,6 +18,7 @@ import simulator
 from simulator import HERE, TOP
 
 MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
+RANDOM = ("random", "timed-20", "timed-100")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
 INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "mix")
 DRIVERS = ("driver=fast", "driver=slow", "driver=perf", "cpus=3")
@@ -56,18 +57,20 @@ def rises(out: Path) -> None:
 def mix(out: Path) -> None:
     print("Energy of the core J and of it after 5 periods, mean and longest duration ms, "
           "changes, calls of the hook")
-    for variant in VARIANTS:
-        total = total_known = 0.0
-        for name in (*MIX, "random"):
-            _, joules, known, _, mean, longest, changes, calls = run(out, variant, "run",
-                                                                     name).split()
-            if name in MIX:
-                total += float(joules)
-                total_known += float(known)
-            print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(known):8.2f}"
-                  f" {float(mean):8.2f}"
-                  f" {float(longest):8.2f} {changes:>6} {calls:>6}")
-        print(f"  {variant:5} {'sum':10} {total:8.2f} {total_known:8.2f}")
+    for idle in ("c1=0", "c1=1"):
+        print(f"idle in {'C1E' if idle == 'c1=0' else 'C1 at the clock asked for'}")
+        for variant in VARIANTS:
+            total = total_known = 0.0
+            for name in (*MIX, *RANDOM):
+                _, joules, known, _, mean, longest, changes, calls = run(
+                    out, variant, "run", name, idle).split()
+                if name in MIX:
+                    total += float(joules)
+                    total_known += float(known)
+                print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(known):8.2f}"
+                      f" {float(mean):8.2f}"
+                      f" {float(longest):8.2f} {changes:>6} {calls:>6}")
+            print(f"  {variant:5} {'sum':10} {total:8.2f} {total_known:8.2f}")
 
 
 def noise(out: Path) -> None:

@@ -271,6 +271,8 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	bool must_fall = false, more_dl = dl > o.floor_max[cpu], limits = o.limits;
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided);
+	/* A tick tells of a busy CPU, and nothing of its utilisation. */
+	bool tells = !(flags & SCHED_CPUFREQ_TICK) || o.requested || queued;
 
 	o.lo = min(o.lo, lo);
 	o.hi = max(o.hi, hi);
@@ -291,7 +293,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	if (!run.ours) {
 		must_rise = lo > was && o.due;
 		must_fall = hi < was && o.due && (free || shared() || st.idled > st.due);
-	} else if (was) {
+	} else if (was && tells) {
 		double rise = (double)lo - was, fall = (double)was - hi;
 		bool asked = level_of(own.lo - ROUNDING) > was;
 
@@ -314,11 +316,12 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 			must_fall = o.large || passed(o.falling, SETTLE);
 		}
 	}
-	st.called_last = st.seq;
-	if ((over || limits || maybe_dl) && !free)
+	if (tells)
+		st.called_last = st.seq;
+	if (tells && (over || limits || maybe_dl) && !free)
 		st.due = st.seq;
 
-	if (!thread_pending()) {
+	if (tells && !thread_pending()) {
 		if (limits) {
 			require(LIMITS, on_perf_path() ? o.requested : now >= lo && now <= hi,
 				"not what the limits ask for");
@@ -334,7 +337,8 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		o.lo = ULONG_MAX;
 		o.hi = 0;
 	}
-	o.limits = o.refused = false;
+	if (tells)
+		o.limits = o.refused = false;
 	for (int i = 0; i < m.cpus; i++) {
 		o.floor_max[i] = fmax2(o.floor_max[i], need_of(i).floor);
 		o.floor_min[i] = fmin2(o.floor_min[i], need_of(i).floor);

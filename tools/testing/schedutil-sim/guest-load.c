@@ -6,9 +6,11 @@
  *	guest-load work CPUS SECONDS MAX	the same, but the work of up to MAX ms at the top
  *	guest-load noise CPUS SECONDS PERCENT	work in each 10 ms, CPU by CPU a little more,
  *						each time up to 0.7 % more or less
+ *	guest-load every CPUS SECONDS MS PERIOD	the work of MS in each PERIOD ms
  *	guest-load pipe CPUS SECONDS		a word goes to and fro between the first two
  *
- * Output: bursts, periods or round trips.
+ * Output: bursts, periods or round trips; of "every", mJ of the first package in the
+ * first LEARNT periods and afterwards.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,6 +24,7 @@
 
 #define MSEC		1000000ll
 #define MAX_CPUS	64
+#define LEARNT		5
 #define STEPS_MS	118000		/* at 3.8 GHz */
 
 struct worker {
@@ -33,7 +36,8 @@ struct worker {
 
 static const char *mode;
 static int64_t end_ns;
-static double size;
+static double size, length;
+static int64_t learnt_uj;
 static int pipes[2][2];
 
 static int64_t now_ns(void)
@@ -88,6 +92,25 @@ static void period(struct worker *w, int64_t begin)
 	sleep_until(begin + 10 * MSEC);
 }
 
+static int64_t energy_uj(void)
+{
+	FILE *f = fopen("/sys/class/powercap/intel-rapl:0/energy_uj", "r");
+	long long uj = 0;
+
+	if (!f || fscanf(f, "%lld", &uj) != 1)
+		exit(1);
+	fclose(f);
+	return uj;
+}
+
+static void every(struct worker *w, int64_t begin)
+{
+	work(size * STEPS_MS);
+	sleep_until(begin + length * MSEC);
+	if (w->number == 0 && w->count + 1 == LEARNT)
+		learnt_uj = energy_uj();
+}
+
 static void round_trip(struct worker *w)
 {
 	char word[4] = "";
@@ -115,6 +138,8 @@ static void *run(void *data)
 			round_trip(w);
 		else if (!strcmp(mode, "noise"))
 			period(w, now);
+		else if (!strcmp(mode, "every"))
+			every(w, now);
 		else
 			burst(w, now);
 	}
@@ -126,6 +151,7 @@ static void *run(void *data)
 int main(int argc, char **argv)
 {
 	struct worker workers[MAX_CPUS] = { };
+	int64_t begin_uj = 0;
 	int i, n = 0;
 	char *cpu;
 
@@ -134,6 +160,9 @@ int main(int argc, char **argv)
 	mode = argv[1];
 	end_ns = now_ns() + atof(argv[3]) * 1000 * MSEC;
 	size = argc > 4 ? atof(argv[4]) : 0;
+	length = argc > 5 ? atof(argv[5]) : 0;
+	if (!strcmp(mode, "every"))
+		begin_uj = energy_uj();
 	for (cpu = strtok(argv[2], ","); cpu && n < MAX_CPUS; cpu = strtok(NULL, ","), n++)
 		workers[n] = (struct worker){ .cpu = atoi(cpu), .number = n, .seed = 77 + n };
 	for (i = 0; i < n; i++)
@@ -141,6 +170,9 @@ int main(int argc, char **argv)
 			return 1;
 	for (i = 0; i < n; i++)
 		pthread_join(workers[i].thread, NULL);
+	if (!strcmp(mode, "every"))
+		return printf("%.3f %.3f\n", (learnt_uj - begin_uj) / 1e3,
+			      (energy_uj() - learnt_uj) / 1e3), 0;
 	for (i = 1; i < n; i++)
 		workers[0].count += strcmp(mode, "pipe") ? workers[i].count : 0;
 	printf("%ld\n", workers[0].count);

@@ -33,10 +33,16 @@ now()
 	cut -d' ' -f1 /proc/uptime
 }
 
+# A kernel without the profiler counts no calls.
+profile()
+{
+	[ ! -e $TRACING/function_profile_enabled ] || echo "$1" >$TRACING/function_profile_enabled
+}
+
 begin()
 {
-	echo 0 >$TRACING/function_profile_enabled
-	echo 1 >$TRACING/function_profile_enabled
+	profile 0
+	profile 1
 	: >$TRACING/trace
 	echo 1 >$TRACING/events/msr/write_msr/enable
 	from=$(now)
@@ -47,8 +53,8 @@ end()
 {
 	until=$(now)
 	echo 0 >$TRACING/events/msr/write_msr/enable
-	echo 0 >$TRACING/function_profile_enabled
-	cat $TRACING/trace_stat/function* | awk -v s="$from $until" '
+	profile 0
+	cat $TRACING/trace_stat/function* 2>/dev/null | awk -v s="$from $until" '
 		$1 ~ /^sugov_update_/ { calls += $2 }
 		$1 == "effective_cpu_util" { computed += $2 }
 		END { split(s, t); printf "%.2f %d %d ", t[2] - t[1], calls, computed }'

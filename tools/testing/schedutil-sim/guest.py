@@ -3,13 +3,15 @@
 """schedutil in a guest: shared policies, loads and steps, kernels side by side.
 
 policies: the random life of guest-policies.sh, for each size of a policy and each way
-to set its frequency. loads: guest-loads.sh, with a kernel of measure.config. steps: how
-long a CPU-bound task waits for the highest frequency. cost: instructions of a call, with
-a kernel that has hook-cost.patch, too. All in deterministic time: equal arguments, equal numbers.
+to set its frequency. loads: guest-loads.sh; calls are counted only by a kernel of
+measure.config. steps: how long a CPU-bound task waits for the highest frequency. cost:
+instructions of a call, with a kernel that has hook-cost.patch. energy: that of the
+package under regular loads. All in deterministic time: equal arguments, equal numbers.
 """
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import subprocess
 import sys
@@ -27,6 +29,9 @@ PASSIVE = "intel_pstate=passive cpufreq.default_governor=schedutil"
 LOADS = ("hackbench", "pipe_one", "pipe_two", "churn", "cyclic_100us", "cyclic_1ms", "rt_1ms",
          "bursts_20ms", "bursts_100ms", "work_20ms", "work_100ms", "noise_30", "light_10")
 MODES = ("step", "new", "return")
+#: Name: ms of work at 3.8 GHz, period in ms, number of periods
+MIX = {"10%": (2, 20, 100), "30%": (6, 20, 100), "60%": (12, 20, 100), "burst-2": (2, 500, 10),
+       "burst-10": (10, 500, 10), "burst-50": (50, 1000, 10), "burst-200": (200, 2000, 10)}
 #: 5 % of 10 ms at 3.8 GHz
 LIGHT_STEPS = 59000
 
@@ -101,7 +106,7 @@ def loads(options: argparse.Namespace) -> int:
             result, seconds, *counts = zip(*values)
             calls, computed, changed = ([round(n / s, 1) for n, s in zip(count, seconds)]
                                         for count in counts)
-            early = [100 * (1 - b / a) for a, b in zip(calls, computed) if a]
+            early = [100 * (1 - b / a) for a, b in zip(calls, computed) if a] or [math.nan]
             print(f"{load:14} {name:8} calls {statistics.median(calls):6g} computed "
                   f"{statistics.median(computed):6g} early {statistics.median(early):5.1f} % "
                   f"changes {middle(changed):22} result {middle(list(result))}")
@@ -148,9 +153,29 @@ def steps(options: argparse.Namespace) -> int:
     return 0
 
 
+def energy(options: argparse.Namespace) -> int:
+    """J of the package in the first 5 periods of regular loads of 4 CPUs, and afterwards."""
+    script = "\n".join(
+        f"sleep 1; echo {name} $(guest-load every 0,1,2,3 {period * number / 1000} {work} {period})"
+        for name, (work, period, number) in MIX.items() for _ in range(options.repeat))
+    for name, image in kernels(options):
+        found: dict[str, list[list[float]]] = {}
+        for line in guest(options, f"energy-{name}", options.machine, 4, image, script, PASSIVE,
+                          compiled(options.out, "guest-load")).splitlines():
+            load, *words = line.split()
+            found.setdefault(load, []).append([float(word) / 1000 for word in words])
+        for load, values in found.items():
+            first, known = zip(*values)
+            print(f"{load:10} {name:8} first {middle(list(first)):30} known "
+                  f"{middle(list(known))}", flush=True)
+        sums = [statistics.median(x) for values in found.values() for x in zip(*values)]
+        print(f"{'sum':10} {name:8} first {sum(sums[::2]):.3f} known {sum(sums[1::2]):.3f}")
+    return 0
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["policies", "loads", "steps", "cost"])
+    parser.add_argument("what", choices=["policies", "loads", "steps", "cost", "energy"])
     parser.add_argument("--kernel", nargs="+", default=["patched"], metavar="NAME[=IMAGE]",
                         help="patched, base, or a name and the path of a bzImage")
     parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-guest")
@@ -163,8 +188,8 @@ def parse() -> argparse.Namespace:
     group.add_argument("--coordination", nargs="+", choices=["any", "all"],
                        default=["any", "all"])
     group.add_argument("--hz", type=int, default=250, help="of the kernel")
-    group = parser.add_argument_group("loads, steps and cost")
-    group.add_argument("--machine", default="sapphire-rapids", help="of loads and cost")
+    group = parser.add_argument_group("loads, steps, cost and energy")
+    group.add_argument("--machine", default="sapphire-rapids", help="of loads, cost and energy")
     group.add_argument("--repeat", type=int, default=20)
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
     return parser.parse_args()
@@ -173,7 +198,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     return {"policies": policies, "loads": loads, "steps": steps,
-            "cost": cost}[options.what](options)
+            "cost": cost, "energy": energy}[options.what](options)
 
 
 if __name__ == "__main__":

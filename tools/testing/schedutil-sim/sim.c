@@ -26,7 +26,8 @@
 struct task {
 	int cpu;		/* -1: not there */
 	bool runnable, fresh;
-	double work;		/* left, in ns at the highest frequency */
+	double work;		/* left, in ns at the highest frequency, or at any if ... */
+	bool timed;		/* ... it takes as long at any frequency */
 	u64 wake_at;
 	double util, est;
 };
@@ -38,6 +39,7 @@ static struct {
 	unsigned long told[MAX_CPUS];	/* utilisation at the last call of the hook */
 	unsigned long calls, changes;
 	double joules, work_done;
+	bool c1;			/* idle CPUs rest in C1, not in C1E */
 	unsigned int noise;		/* interrupts take 0 to twice as many units */
 } sim;
 
@@ -113,7 +115,7 @@ static void advance(int cpu, u64 dt)
 			t->util += 1024 * (1 - keep);
 	}
 	if (on) {
-		on->work -= dt * speed;
+		on->work -= on->timed ? dt : dt * speed;
 		sim.work_done += dt * speed;
 	}
 }
@@ -194,14 +196,18 @@ static void tick(int cpu)
 	changed(cpu, false, 0);
 }
 
-/* A core of the Sapphire Rapids machine file; idle in C1E, no uncore */
+/*
+ * A core of the Sapphire Rapids machine file, no uncore. An idle one is in C1E, at the
+ * lowest clock, or in C1, at the clock asked for: without its leakage 5 % of busy.
+ */
 static void account(u64 dt)
 {
 	double ghz = m.policy.cur / 1e6, volt = 0.70 + 0.40 * (ghz - 0.8) / 3.0;
-	double leak = 0.80 * pow(volt / 1.10, 3);
+	double leak = 0.80 * pow(volt / 1.10, 3), dynamic = 2.82 * volt * volt * ghz;
+	double idle = sim.c1 ? 0.05 * dynamic + leak : 0.55;
 
 	for (int cpu = 0; cpu < m.cpus; cpu++)
-		sim.joules += (running_on(cpu) ? 2.82 * volt * volt * ghz + leak : 0.55) * dt * 1e-9;
+		sim.joules += (running_on(cpu) ? dynamic + leak : idle) * dt * 1e-9;
 }
 
 static void step(void)
@@ -256,7 +262,8 @@ static unsigned int wanted(void)
 
 /*
  * Scenarios: tasks of one CPU (two, if something migrates). A task works for
- * "work" ns at the highest frequency, then sleeps until the next period.
+ * "work" ns at the highest frequency, then sleeps until the next period. If it is
+ * timed, it is busy for so long at any frequency, then sleeps for up to a period.
  */
 struct scenario {
 	const char *name;
@@ -264,6 +271,7 @@ struct scenario {
 	double (*work)(u64 t, u32 i);	/* of the period that begins at t */
 	u64 length;
 	int cpus;
+	bool timed;
 };
 
 static double light(u64 t, u32 i) { return 0.05 * 10 * MSEC; }
@@ -274,6 +282,8 @@ static double work_10(u64 t, u32 i) { return 0.1 * 20 * MSEC; }
 static double work_30(u64 t, u32 i) { return 0.3 * 20 * MSEC; }
 static double work_60(u64 t, u32 i) { return 0.6 * 20 * MSEC; }
 static double work_random(u64 t, u32 i) { return (1 + rnd(60)) * MSEC; }
+static double work_any(u64 t, u32 i) { return rnd(20000) * (MSEC / 1000); }
+static double work_long(u64 t, u32 i) { return rnd(100000) * (MSEC / 1000); }
 static double burst_2(u64 t, u32 i) { return 2 * MSEC; }
 static double burst_10(u64 t, u32 i) { return 10 * MSEC; }
 static double burst_50(u64 t, u32 i) { return 50 * MSEC; }
@@ -286,6 +296,8 @@ static const struct scenario scenarios[] = {
 	{ "periodic", 20 * MSEC, work_30, 600 * MSEC, 1 },
 	{ "migrating", 20 * MSEC, work_60, 600 * MSEC, 2 },
 	{ "random", 60 * MSEC, work_random, 60000 * MSEC, 1 },
+	{ "timed-20", 20 * MSEC, work_any, 60000 * MSEC, 1, true },
+	{ "timed-100", 100 * MSEC, work_long, 60000 * MSEC, 1, true },
 	{ "10%", 20 * MSEC, work_10, 20000 * MSEC, 1 },
 	{ "30%", 20 * MSEC, work_30, 20000 * MSEC, 1 },
 	{ "60%", 20 * MSEC, work_60, 20000 * MSEC, 1 },
@@ -307,7 +319,7 @@ static void play(const struct scenario *s, bool print)
 	u64 begin = m.now, next = m.now, woken = 0;
 	u32 i = 0;
 
-	*t = (struct task){ .cpu = 0, .fresh = true };
+	*t = (struct task){ .cpu = 0, .fresh = true, .timed = s->timed };
 	*other = (struct task){ .cpu = -1 };
 	while (m.now - begin < s->length) {
 		step();
@@ -321,12 +333,15 @@ static void play(const struct scenario *s, bool print)
 			seen.longest = max(seen.longest, ms);
 			if (++seen.periods == LEARNT)
 				seen.learnt = sim.joules;
+			if (s->timed)
+				next = m.now + rnd(s->period / 1000) * 1000;
 			task_sleep(t, next);
 		}
 		if (!t->runnable && m.now >= next) {
 			double work = s->work(next - begin, i++);
 
-			next += max(s->period, (u64)work);
+			if (!s->timed)
+				next += max(s->period, (u64)work);
 			/* Every fifth period on the other CPU of the same policy */
 			if (s->cpus > 1)
 				task_migrate(t, i / 5 % 2);
@@ -485,6 +500,7 @@ int main(int argc, char **argv)
 		if (sscanf(*word, "hz=%u", &hz) == 1)
 			shim_tick_ns = NSEC_PER_SEC / hz;
 		sscanf(*word, "noise=%u", &sim.noise);
+		sim.c1 |= !strcmp(*word, "c1=1");
 		m.any_frequency |= !strcmp(*word, "any=1");
 		m.slow |= !strcmp(*word, "slow=1");
 		m.perf |= !strcmp(*word, "perf=1");

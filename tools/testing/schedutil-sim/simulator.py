@@ -33,7 +33,6 @@ FUNCTIONS = {
 OURS = ["cpufreq_tick"]		# the base has none
 DEFINITIONS = re.compile(r"^#define SCHED_CPUFREQ_\w+\s+.*|^struct update_util_data {\n[^}]*};",
                          re.M)
-EVENT = re.compile(r"TRACE_EVENT\((\w+),\s*TP_PROTO\(([^)]*)\)")
 
 
 class Tree:
@@ -85,12 +84,7 @@ def build(program: str, tree: Tree, out: Path) -> Path:
         _write(out / name, tree.read(name))
     for header in re.findall(r'^#include "(.*?)"', source, re.M):
         _write(out / "kernel/sched" / header, tree.read(f"kernel/sched/{header}"))
-    for header in re.findall(r"^#include <(trace/events/.*?)>", source, re.M):
-        events = EVENT.findall(tree.read(f"include/{header}"))
-        _write(out / "include" / header, "".join(
-            f"static inline void trace_{name}({' '.join(args.split())}) {{ }}\n"
-            for name, args in events))
     flags = CHECKS if program == "fuzz" else []
-    subprocess.run(["gcc", *CFLAGS, *flags, f"-I{out}/include", f"-I{HERE}/shim", f"-I{out}",
+    subprocess.run(["gcc", *CFLAGS, *flags, f"-I{HERE}/shim", f"-I{out}",
                     HERE / f"{program}.c", "-o", out / program, "-lm"], check=True)
     return out / program

@@ -96,11 +96,9 @@ def test_saturated_cpu_gets_the_highest_frequency(programs: dict[str, Path], mod
 @pytest.mark.parametrize("hz", [250, 1000])
 @pytest.mark.parametrize("mode", ["step", "new", "return"])
 def test_nothing_later_without_saturation(programs: dict[str, Path], mode: str, hz: int) -> None:
-    """Some phases may be a tick later, on average none is."""
     base = rises(programs["base"] / "sim", mode, hz)
     off = rises(programs["ours"] / "sim", mode, hz, "saturation_us=0")
-    assert statistics.mean(off) <= 1.01 * statistics.mean(base)
-    assert [pair for pair in zip(off, base) if pair[0] > pair[1] + 1000 / hz + 0.01] == []
+    assert [pair for pair in zip(off, base) if pair[0] > pair[1]] == []
 
 
 @pytest.mark.parametrize("hz", [250, 1000])
@@ -116,6 +114,16 @@ def test_noise_does_not_change_the_frequency(programs: dict[str, Path], noise: i
     base, ours = (int(run(programs[who] / "sim", "run", "30%", "any=1", f"noise={noise}", driver
                           ).split()[6]) for who in TREES)
     assert base > 500 and ours <= base / 5
+
+
+@pytest.mark.parametrize("hz", [250, 1000])
+@pytest.mark.parametrize("bursts, share", [("timed-20", 3.2), ("timed-100", 0.5)])
+def test_changes_of_random_bursts(programs: dict[str, Path], bursts: str,
+                                  share: float, hz: int) -> None:
+    """Of short bursts the model's base changes a tenth of what it does in a guest."""
+    base, ours = (int(run(programs[who] / "sim", "run", bursts, f"hz={hz}").split()[6])
+                  for who in TREES)
+    assert ours <= share * base
 
 
 def test_words_that_fuzz_does_not_know(programs: dict[str, Path]) -> None:
