@@ -32,8 +32,8 @@ COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tm
 
 
 def _record(load: str, kind: str) -> str:
-    """Between marks of the model: each CPU woken (record.wake_all()), snapshot of sysfs,
-    load, and the same again. The recording is not read before it has ended."""
+    """Snapshot of sysfs, load between marks of the model, snapshot. The recording is not
+    read before it has ended."""
     events = ((*record.FREQ, *record.FREQ_OPTIONAL) if kind == "freq"
               else (*record.IDLE, *record.OPTIONAL))
     wanted = [event.replace(":", "/") for event in events]
@@ -46,11 +46,11 @@ def _record(load: str, kind: str) -> str:
         put 20000 $T/buffer_size_kb
         {filters}
         for e in {' '.join(wanted)}; do [ ! -d $T/events/$e ] || put 1 $T/events/$e/enable; done
+        {COUNTERS.format('before')}
         vs-msr 0 {MARK}={BEGIN}; put 1 $T/tracing_on
-        for m in 8 4 2 1; do taskset $m true; done; {COUNTERS.format('before')}
         {load}
-        for m in 8 4 2 1; do taskset $m true; done; {COUNTERS.format('after')}
         put 0 $T/tracing_on; vs-msr 0 {MARK}={END}
+        {COUNTERS.format('after')}
         LD_LIBRARY_PATH=/job /job/trace-cmd extract -B cpuwhy -o /tmp/trace.dat >&2 || return 1
         rm -f /tmp/trace.dat.*; ls -l /tmp >&2"""
 
