@@ -204,14 +204,12 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
  * @table: the states
  * @sleep: time to the next timer event but the tick
  * @tick: tick period
- *
- * Not if a timer comes not much later than it: it would be stopped for little.
  */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
 					  s64 sleep, s64 tick)
 {
-	return sleep >= tick + tick / 4 &&
+	return sleep >= tick &&
 	       (!row || row->score[table->nr_states] >= TEO_STOP);
 }
 
