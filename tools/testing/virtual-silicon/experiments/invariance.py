@@ -13,15 +13,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import pelt  # noqa: E402
-from virtual_silicon import boot, guestdata, initramfs, machine, paths, trace  # noqa: E402
+import invariance_util as util  # noqa: E402
+from virtual_silicon import boot, guestdata, initramfs, machine, paths  # noqa: E402
 from virtual_silicon.boot import Result  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 from virtual_silicon.machine import Machine  # noqa: E402
 
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
-FREQ = "$CPU/cpu[0-9]*/cpufreq"
-INVARIANCE = "$CPU/freq_invariance"
 
 
 def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
@@ -39,103 +37,41 @@ def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
         limits=boot.Limits(boot=900, silence=1800, overall=7200)))
 
 
-def freq_max_khz(m: Machine, cores: int = 4) -> float:
-    """The 4C turbo, as the kernel rounds it."""
-    ratio = next((r for c, r in zip(m.turbo.cores, m.turbo.ratios) if c >= cores),
-                 m.turbo.ratios[-1])
-    return (ratio * 1024 // m.base_ratio) / 1024 * m.tsc_khz
-
-
-def bursts_of(result: Result, step: str, mark: int) -> tuple[list[pelt.Burst], trace.Trace]:
-    assert result.trace
-    events = trace.read(result.trace)
-    bursts = pelt.parse(result.text(step), events.mark(mark).time_ns)
-    if any(b.util < 0 for b in bursts):
-        sys.exit("no /proc/PID/sched: the kernel needs CONFIG_SCHED_DEBUG, see README.md")
-    return bursts, events
-
-
 def fixed(args: argparse.Namespace) -> dict:
-    """The same periodic work at each P-state, with invariance and without."""
+    """The same periodic work at each P-state."""
     m = machine.load("sapphire-rapids")
-    low, high = m.min_ratio, max(m.turbo.ratios)
-    clocks = [r * m.bus_khz for r in range(low, high + 1, args.step)]
-    job, modes = Job(), (1, 0) if args.kernel != "base" else (1,)
-    for mode in modes:
-        if args.kernel != "base":
-            job.step(f"enabled-{mode}", f"put {mode} {INVARIANCE}/enabled")
-        for i, khz in enumerate(clocks):
-            job.step(f"{mode}-{khz}", f"put userspace {FREQ}/scaling_governor; "
-                     f"put {khz} {FREQ}/scaling_setspeed; "
-                     f"vs-util -c 1 -w {args.units} -n {args.periods} -m {1000 * mode + i}")
-    result = run(args, f"fixed-{Path(args.kernel).name}", m, 2, job)
-    rows = []
-    for mode in modes:
-        for i, khz in enumerate(clocks):
-            bursts, events = bursts_of(result, f"{mode}-{khz}", 1000 * mode + i)
-            clock = pelt.Clock(events.khz[1], freq_max_khz(m))
-            e = pelt.compare(bursts, clock)
-            rows.append({"enabled": mode, "khz": khz, **e.__dict__})
-            print(f"enabled {mode}  {khz / 1000:6.0f} MHz  util {e.kernel:7.1f}  expected "
-                  f"{e.expected:6.1f}  mean {e.mean:+7.2f} %  worst {e.worst:+7.2f} %")
-    return {"rows": rows}
+    job = Job()
+    util.take_over(job)
+    util.fixed_step(job, "clocks", 1, util.clocks(m))
+    result = run(args, f"fixed-{Path(args.kernel).name}", m, 2, job,
+                 PASSIVE + " freq_invariance=off" * args.off)
+    rows = util.fixed(result, util.events(result), "clocks", 1, util.freq_max_khz(m))
+    for r in rows:
+        e = r.errors
+        print(f"{r.khz / 1000:6.0f} MHz  util {e.kernel:7.2f}  expected {e.expected:7.2f}  "
+              f"mean {e.mean:+6.2f} %  worst {e.worst:+6.2f} %  "
+              f"scale {r.scale:6.1f} of {r.wanted_scale:6.1f}")
+    return {"rows": [{"khz": r.khz, "scale": r.scale, **vars(r.errors)} for r in rows]}
 
 
 def changing(args: argparse.Namespace) -> dict:
     """The clock jumps between lowest and highest every few milliseconds."""
     m = machine.load("sapphire-rapids")
-    clocks = f"{m.min_ratio * m.bus_khz},{max(m.turbo.ratios) * m.bus_khz}"
-    job, spans = Job(), [(2, 5), (2, 20), (2, 101), (20, 101)]
-    job.step("governor", f"put userspace {FREQ}/scaling_governor")
-    cases = [(least, most, period) for least, most in spans for period in (7000, 10000)]
-    for i, (least, most, period) in enumerate(cases):
-        units = args.units * period // 10000
-        job.step(f"change-{i}", f"vs-util -c 1 -w {units} -p {period} -n "
-                 f"{args.periods * 10000 // period * 3} -m {i} -f {clocks} -l {least} -h {most}")
-        if args.kernel != "base":
-            job.step(f"samples-{i}", "dump $CPU/cpu1/freq_invariance/samples; cat /proc/uptime")
+    job, cells = Job(), util.changing_cells()
+    util.take_over(job)
+    util.changing_steps(job, m, cells, args.length)
     result = run(args, f"changing-{Path(args.kernel).name}", m, 2, job)
-    rows = []
-    for i, (least, most, period) in enumerate(cases):
-        bursts, events = bursts_of(result, f"change-{i}", i)
-        e = pelt.compare(bursts, pelt.Clock(events.khz[1], freq_max_khz(m)))
-        rows.append({"least_ms": least, "most_ms": most, "period_us": period, **e.__dict__})
-        print(f"every {least:2d} to {most:3d} ms, period {period / 1000:4.0f} ms: util "
-              f"{e.kernel:6.1f} expected {e.expected:6.1f}  mean {e.mean:+6.2f} %  "
-              f"mean of |error| {e.mean_abs:5.2f} %  worst {e.worst:+7.2f} %")
-    mean = sum(abs(r["mean"]) for r in rows) / len(rows)
-    spread = sum(r["mean_abs"] for r in rows) / len(rows)
-    print(f"over all: |mean error| {mean:.2f} %, mean of |error| {spread:.2f} %")
-    return {"rows": rows, "abs_of_mean": mean, "mean_of_abs": spread}
-
-
-def saturation(args: argparse.Namespace) -> dict:
-    """One to eight CPUs busy for 95 % of the time, by policy."""
-    m = machine.load("e5-2698-v4")
-    policies = args.policies.split(",") if args.kernel != "base" else ("4c",)
-    job, counts = Job(), (1, 2, 4, 6, 8)
-    for p, policy in enumerate(policies):
-        if args.kernel != "base":
-            job.step(f"policy-{policy}", f"put {policy} {INVARIANCE}/policy")
-        for busy in counts:
-            # In the second package; the first one has the watcher
-            others = f"vs-load -c 9-{7 + busy} -d 95 -p 20000 -t 0.75 & " if busy > 1 else ""
-            job.step(f"{policy}-{busy}", others
-                     + f"vs-util -c 8 -t 95 -p 20000 -n 32 -m {100 * p + busy}; wait; "
-                     "dump $CPU/cpu8/freq_invariance/*")
-    result = run(args, f"saturation-{Path(args.kernel).name}", m, 16, job)
-    rows = []
-    for p, policy in enumerate(policies):
-        for busy in counts:
-            bursts, events = bursts_of(result, f"{policy}-{busy}", 100 * p + busy)
-            late = bursts[len(bursts) // 2:]
-            util = sum(b.util for b in late) / len(late)
-            rows.append({"policy": policy, "busy": busy, "util": util})
-    print("busy   " + "".join(f"{busy:7d}" for busy in counts))
-    for policy in policies:
-        utils = [r["util"] for r in rows if r["policy"] == policy]
-        print(f"{policy:7s}" + "".join(f"{u:7.0f}" for u in utils)
-              + f"   off by {100 * (min(utils) / utils[0] - 1):+.1f} % at most")
+    rows, seen = [], util.events(result)
+    for mark, every, work in cells:
+        e = util.changing(result, seen, mark, util.freq_max_khz(m))
+        rows.append({"every_ms": every, "work": work.name, **vars(e)})
+        print(f"every {every:3d} ms, {work.name:14} util {e.kernel:6.1f} expected "
+              f"{e.expected:6.1f}  mean {e.mean:+6.2f} %  mean of |error| {e.mean_abs:5.2f} %  "
+              f"worst {e.worst:+7.2f} %  of {e.bursts}")
+    print("| bursts of | " + " | ".join(f"{every} ms" for every in util.EVERY_MS) + " |")
+    for work in util.WORKS:
+        print(f"| {work.name} | " + " | ".join(
+            f"{r['mean']:+.1f}" for r in rows if r["work"] == work.name) + " |")
     return {"rows": rows}
 
 
@@ -190,19 +126,17 @@ def hotplug(args: argparse.Namespace) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    experiments = {f.__name__: f for f in (fixed, changing, saturation, toggles, hotplug)}
+    experiments = {f.__name__: f for f in (fixed, changing, toggles, hotplug)}
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
+    parser.add_argument("--off", action="store_true", help="fixed without invariance")
     parser.add_argument("--out", default=str(paths.BUILD / "experiments"))
-    parser.add_argument("--units", type=int, default=118,
-                        help="work per 10 ms (118: 1 ms at 3.8 GHz)")
-    parser.add_argument("--periods", type=int, default=100)
-    parser.add_argument("--step", type=int, default=1, help="in P-states")
-    parser.add_argument("--policies", default="4c,active")
+    parser.add_argument("--length", type=int, default=10_000,
+                        help="virtual ms of each case of changing")
     parser.add_argument("--count", type=int, default=1000, help="toggles or rounds")
     args = parser.parse_args()
     data = experiments[args.experiment](args)
-    name = Path(args.kernel).name
+    name = Path(args.kernel).name + "-off" * args.off
     (Path(args.out) / f"{args.experiment}-{name}.json").write_text(json.dumps(data, indent=1))
     return 0
 

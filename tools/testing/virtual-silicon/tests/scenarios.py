@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import invariance_util as utilisation
 from virtual_silicon import encode, mirrors, validate
 from virtual_silicon import witness as parts
 from virtual_silicon.job import Job
@@ -747,6 +748,71 @@ def limits(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+def utilisation_fixed(m: Machine, cpus: int) -> bytes:
+    """Periodic work at each P-state, and at the lowest without and with turbo."""
+    job = Job()
+    utilisation.take_over(job)
+    utilisation.fixed_step(job, "clocks", 1, utilisation.clocks(m))
+    for name, mark, off in (("no-turbo", 2, 1), ("turbo", 3, 0)):
+        job.step(f"{name}-switch", f"put {off} $CPU/intel_pstate/no_turbo")
+        utilisation.fixed_step(job, name, mark, utilisation.clocks(m)[:1])
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def utilisation_bytes(m: Machine, cpus: int) -> bytes:
+    job = Job()
+    utilisation.take_over(job)
+    utilisation.fixed_step(job, "clocks", 1, [2_200_000, 2_900_000])
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def utilisation_changing(m: Machine, cpus: int) -> bytes:
+    job = Job()
+    utilisation.take_over(job)
+    utilisation.changing_steps(job, m, utilisation.changing_cells())
+    return job.archive()
+
+
+#: Of the AMD part with fast and dense cores: one clock for both, and the lists of marks.
+KINDS_KHZ = 2_000_000
+KINDS_MARKS = {("boost", 0): 1, ("boost", 3): 2, ("no-boost", 0): 3, ("no-boost", 3): 4}
+
+
+def utilisation_kinds(m: Machine, cpus: int) -> bytes:
+    """The same work on a fast core and on a dense one, with boost and without."""
+    job = Job()
+    utilisation.take_over(job)
+    for (boost, cpu), mark in KINDS_MARKS.items():
+        job.step(f"{boost}-{cpu}-switch", f"put {int(boost == 'boost')} $CPU/cpufreq/boost; "
+                 f"put userspace {_FREQ}/scaling_governor")
+        utilisation.fixed_step(job, f"{boost}-{cpu}", mark, [KINDS_KHZ], cpu)
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: A CPU asks for its highest clock and gets 1.2 GHz.
+LIMITED_RATIO = 12
+
+
+def utilisation_off(m: Machine, cpus: int) -> bytes:
+    """Without invariance: what the frequency of a busy CPU is said to be."""
+    job = Job()
+    frequency = f"cat $CPU/cpu{utilisation.CPU}/cpufreq/scaling_cur_freq"
+    job.step("load", f"vs-load -c {utilisation.CPU} -t 1.5 & "
+             f"for i in $(seq 10); do sleep 0.1; {frequency}; done; wait")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+def utilisation_faults(m: Machine, cpus: int) -> bytes:
+    job = Job()
+    utilisation.take_over(job)
+    utilisation.faults_step(job)
+    return job.archive()
+
+
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
@@ -815,6 +881,19 @@ SCENARIOS: dict[str, Scenario] = {
     "invariance-two-kinds": Scenario("ryzen-5-7545u", "patched", "deterministic", 4,
                                      messages, "amd_pstate=passive freq_max=boost"),
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
+    "utilisation": Scenario("sapphire-rapids", "patched", "deterministic", 2,
+                            utilisation_fixed, PASSIVE),
+    "utilisation-bytes": Scenario("e5-2698-v4", "patched", "deterministic", 2,
+                                  utilisation_bytes, PASSIVE),
+    "utilisation-changing": Scenario("sapphire-rapids", "patched", "deterministic", 2,
+                                     utilisation_changing, PASSIVE),
+    "utilisation-faults": Scenario("sapphire-rapids", "patched", "deterministic", 2,
+                                   utilisation_faults, PASSIVE, utilisation.FAULT_LINES),
+    "utilisation-kinds": Scenario("ryzen-5-7545u", "patched", "deterministic", 4,
+                                  utilisation_kinds, "amd_pstate=passive"),
+    "utilisation-off": Scenario("sapphire-rapids", "patched", "deterministic", 2,
+                                utilisation_off, PASSIVE + " freq_invariance=off",
+                                f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 for _kernel, _user in RATES:

@@ -9,6 +9,7 @@ known, by its kernel ("logged").
 from __future__ import annotations
 
 import csv
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ import pytest
 from virtual_silicon import paths
 
 HERE = Path(__file__).resolve().parent
-CPU = paths.ROOT / "arch/x86/kernel/cpu"
+#: Of a tree with a mistake in it, for tools/testing/mutants.
+CPU = Path(os.environ.get("INVARIANCE_TREE", paths.ROOT)) / "arch/x86/kernel/cpu"
 TREE = paths.BUILD / "linux"
 DATA = HERE.parent / "data/turbo.csv"
 

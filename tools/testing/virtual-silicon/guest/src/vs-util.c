@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * vs-util: a fixed amount (or share of time) of periodic work on one CPU, and the utilisation that
- * the scheduler sees in it.
+ * vs-util: a fixed amount (or share of time) of periodic work on one CPU, and the
+ * utilisation that the scheduler sees in it.
  *
  * The worker does its work, then sleeps to the end of the period. Shortly before
- * that a watcher on CPU 0 reads the worker's utilisation from /proc: a sleeping
- * task keeps the value that it had when it was dequeued.
+ * that a watcher on CPU 0 reads what /proc says of the worker: a sleeping task
+ * keeps the utilisation that it had when it was dequeued. CPU 0 does not sleep
+ * deeply meanwhile, so that the watcher is in time.
  *
- * With a list of frequencies the watcher also changes the clock of the worker's
- * CPU (governor userspace), after a random time within the given limits. The
- * numbers are the same in each run.
+ * With a list of frequencies the clock of the worker's CPU is also changed
+ * (governor userspace), from one to the next after a random time within the
+ * given limits. The numbers are the same in each run.
  *
- * Output, one line per period: begin and end of the work in ns (CLOCK_MONOTONIC),
- * and the utilisation. A mark in the model's trace is made at the begin, with the time
- * in the first line: "mark NS".
+ * Output, one line per period: end of the work in ns (CLOCK_MONOTONIC), ns that
+ * the task has run for since it began, and its utilisation; -1 for the last two
+ * if the watcher came too late. A mark in the model's trace is made at the begin,
+ * with the time in the first line: "mark NS".
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,9 +34,8 @@
 #define MARK_MSR	0x400000f0
 #define NSEC		1000000000ll
 #define LOOK_BEFORE_NS	400000
-#define WAKE_BEFORE_NS	1500000		/* leaving an idle state takes a while */
 #define MAX_PERIODS	20000
-#define MAX_FREQS	8
+#define MAX_FREQS	64
 
 static struct {
 	int cpu, units, duty, periods, freqs, khz[MAX_FREQS], least_ms, most_ms;
@@ -43,9 +44,10 @@ static struct {
 } opt = { .cpu = 1, .units = 10, .periods = 100, .period_ns = 10000000, .mark = -1,
 	  .least_ms = 2, .most_ms = 101 };
 
-static struct { int64_t begin, end; double util; } rows[MAX_PERIODS];
+static struct { int64_t end, ran; double util; } rows[MAX_PERIODS];
 static int64_t start_ns;
 static volatile pid_t worker_tid;
+static volatile int begun, done;	/* periods */
 
 static int64_t now_ns(void)
 {
@@ -93,28 +95,48 @@ static void *worker(void *unused)
 	worker_tid = syscall(SYS_gettid);
 	for (int i = 0; i < opt.periods; i++) {
 		sleep_until(start_ns + i * opt.period_ns);
-		rows[i].begin = now_ns();
+		begun = i + 1;
 		if (opt.duty) {
 			while (now_ns() < start_ns + i * opt.period_ns + opt.period_ns * opt.duty / 100)
 				work(1);
 		} else {
 			work(opt.units);
 		}
+		done = i + 1;
 		rows[i].end = now_ns();
 	}
 	sleep_until(start_ns + (opt.periods + 1) * opt.period_ns);
 	return NULL;
 }
 
-/*
- * Utilisation of the worker, -1 if it cannot be read (CONFIG_SCHED_DEBUG). Not
- * util_avg, which is renewed when a period of 1024 us is complete only: the sum
- * behind it, over what it would be at 100 %. That is 47742 less what is missing
- * of the current period, which is 512 in the mean: an error of 1.1 % at most.
- */
-static double read_util(void)
+struct look {
+	double	util;
+	int64_t	ran;
+};
+
+static double number_after(const char *text, const char *name)
 {
-	char name[64], text[8192], *at;
+	const char *at = strstr(text, name);
+
+	at = at ? strchr(at, ':') : NULL;
+	if (!at) {
+		fprintf(stderr, "vs-util: no %s in /proc/PID/sched (CONFIG_SCHED_DEBUG)\n", name);
+		exit(1);
+	}
+	return atof(at + 1);
+}
+
+/*
+ * Not util_avg, which is renewed when a period of 1024 us is complete only: the
+ * sum behind it, over what it would be at 100 %. That depends on how much of the
+ * present period is over, which began at a multiple of 2^20 ns of the run
+ * queue's clock.
+ */
+static struct look look(void)
+{
+	char name[64], text[8192];
+	uint64_t updated;
+	char *at;
 	int fd, n;
 
 	snprintf(name, sizeof(name), "/proc/self/task/%d/sched", worker_tid);
@@ -123,9 +145,28 @@ static double read_util(void)
 	if (fd >= 0)
 		close(fd);
 	text[n > 0 ? n : 0] = 0;
-	at = strstr(text, "se.avg.util_sum");
-	at = at ? strchr(at, ':') : NULL;
-	return at ? atoll(at + 1) / (47742 - 512.) : -1;
+
+	number_after(text, "se.avg.last_update_time");
+	at = strchr(strstr(text, "se.avg.last_update_time"), ':');
+	updated = strtoull(at + 1, NULL, 10);
+	return (struct look){
+		.util	= number_after(text, "se.avg.util_sum") / (46718 + (updated >> 10 & 1023)),
+		/* Printed as ms */
+		.ran	= number_after(text, "se.sum_exec_runtime") * 1e6 + .5,
+	};
+}
+
+/* How long CPU 0 may take to wake up */
+static void stay_awake(void)
+{
+	const char *name = "/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us";
+	int fd = open(name, O_WRONLY);
+
+	if (fd >= 0) {
+		if (write(fd, "2", 1) != 1)
+			fprintf(stderr, "vs-util: %s: %s\n", name, strerror(errno));
+		close(fd);
+	}
 }
 
 static uint32_t next_random(void)
@@ -212,10 +253,11 @@ int main(int argc, char **argv)
 		}
 	}
 	if (opt.periods < 1 || opt.periods > MAX_PERIODS || opt.units < 1 ||
-	    opt.period_ns <= LOOK_BEFORE_NS + WAKE_BEFORE_NS || opt.most_ms < opt.least_ms || optind != argc)
+	    opt.period_ns <= LOOK_BEFORE_NS || opt.most_ms < opt.least_ms || optind != argc)
 		usage();
 
 	pin(0);
+	stay_awake();
 	if (opt.mark >= 0) {
 		mark(opt.mark);
 		printf("mark %lld\n", (long long)now_ns());
@@ -225,18 +267,23 @@ int main(int argc, char **argv)
 	if (opt.freqs)
 		pthread_create(&threads[1], NULL, changer, NULL);
 	for (int i = 0; i < opt.periods; i++) {
-		int64_t look = start_ns + (i + 1) * opt.period_ns - LOOK_BEFORE_NS;
+		struct look now;
 
-		sleep_until(look - WAKE_BEFORE_NS);
-		while (now_ns() < look)
-			;
-		rows[i].util = read_util();
+		sleep_until(start_ns + (i + 1) * opt.period_ns - LOOK_BEFORE_NS);
+		rows[i].util = rows[i].ran = -1;
+		if (done != i + 1)
+			continue;
+		now = look();
+		if (begun != i + 1)
+			continue;
+		rows[i].util = now.util;
+		rows[i].ran = now.ran;
 	}
 	pthread_join(threads[0], NULL);
 	if (opt.freqs)
 		pthread_join(threads[1], NULL);
 	for (int i = 0; i < opt.periods; i++)
-		printf("%lld %lld %.2f\n", (long long)rows[i].begin, (long long)rows[i].end,
+		printf("%lld %lld %.3f\n", (long long)rows[i].end, (long long)rows[i].ran,
 		       rows[i].util);
 	return 0;
 }

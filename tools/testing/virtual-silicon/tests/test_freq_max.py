@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""freq_max of real parts: the base's, ours, what registers say, and the README's table."""
+
+from __future__ import annotations
+
+import invariance_freq_max as freq_max
+import pytest
+from virtual_silicon import paths, turbo
+
+#: Numbers of cores that do not rise up to the last: read as bytes where the model is unknown.
+NOT_RISING = {0x1C1C1A181614100E, 0x10100E0C0A080604, 0x4848484848362412,
+              0x0808080808080604, 0x14141412100E0C0A, 0x1A1814100C000402}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[freq_max.Row]:
+    return freq_max.rows()
+
+
+def test_ours_is_what_the_registers_say(rows) -> None:
+    """By a decoder that has nothing in common with the kernel's."""
+    complete = [r for r in rows if r.right() is not None]
+    assert {r.name: (r.ours, r.right()) for r in complete if r.ours != r.right()} == {}
+    assert len(complete) > 150
+
+
+def test_groups_of_models_that_are_not_known() -> None:
+    """By numbers of cores that rise; a part with fewer groups repeats the last one."""
+    unknown = [r for r in freq_max.rows(as_model="fe") if r.right() is not None
+               and turbo.layout(r.model) in ("groups", "bytes") and r.model not in turbo.LONG]
+    wrong = [r for r in unknown if r.ours != r.right()]
+    assert sum(turbo.layout(r.model) == "groups" for r in unknown) > 30
+    assert {r.registers[0x1AE] for r in wrong} == NOT_RISING
+
+
+def test_base_is_what_kernels_logged(rows) -> None:
+    """What is compiled here is the rule that machines booted with. Other values come of
+    turbo that was off, and of machines with another table and the same name."""
+    logged = [(r, n) for r in rows for n in r.logged]
+    same = [(r, n) for r, n in logged if r.base == n]
+    assert (len(same), len(logged)) == (25, 36)
+
+
+def test_readme_has_the_table(rows) -> None:
+    table = freq_max.table(rows)
+    assert len(table.splitlines()) > 15
+    assert table in (paths.ROOT / "README.md").read_text(encoding="utf-8"), \
+        "experiments/invariance_freq_max.py prints what the README should have"
