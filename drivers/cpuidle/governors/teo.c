@@ -26,11 +26,11 @@
  * decided since the beginning learns from the whole, once something else ends it.
  *
  * *The tick* is like a state whose target residency is half a tick period, which
- * is how far away the tick is in the mean. It is stopped from a score of 1/4 on,
- * as that costs something by itself, unless the next timer is less than a period
- * away. Else the state has to fit into the time to the tick, and one that is too
- * shallow ends there. After three ticks in a row, or with the tick stopped already
- * and no timer within a period, the time to the next timer alone decides.
+ * is how far away the tick is in the mean. It is stopped if the score is
+ * positive and the next timer is not within a period. Else the state has to
+ * fit into the time to the tick, and one that is too shallow ends there. After
+ * three ticks in a row, or with the tick stopped already and no timer within a
+ * period, the time to the next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. As it is part of the measured idle time, the governor observes

@@ -23,9 +23,6 @@
 /* An idle time counts as so many target residencies at most. */
 #define TEO_MOST		3
 
-/* From this score on the tick is stopped, as that costs something by itself. */
-#define TEO_STOP		(TEO_ONE / 4)
-
 /* Means are over about 1 << TEO_MEMORY events, fewer at first. */
 #define TEO_MEMORY		5
 
@@ -210,7 +207,7 @@ static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  s64 sleep, s64 tick)
 {
 	return sleep >= tick &&
-	       (!row || row->score[table->nr_states] >= TEO_STOP);
+	       (!row || row->score[table->nr_states] > 0);
 }
 
 /**
