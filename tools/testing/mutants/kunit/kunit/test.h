@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef unsigned __int128 u128;
 typedef uint64_t u64;
 typedef int64_t s64;
 typedef uint32_t u32;
