@@ -447,6 +447,7 @@ C02_LOADS: dict[str, tuple[int, str]] = {
     "c01": (26, "sleep 0.2"),
 }
 C02_KHZ = 1_500_000
+C02_INTERRUPTS = (0, 1)		# the only state while their time is taken; C0.2 stays so
 
 
 def c02(m: Machine, cpus: int) -> bytes:
@@ -463,6 +464,11 @@ def c02(m: Machine, cpus: int) -> bytes:
         job.step(load, f"w=; {used}; vs-msr 0 0x400000f0={mark}; {command}; "
                  f"vs-msr 0 0x400000f0={mark + 1}; {used}; echo used $w")
     job.step("c01-off", "put 1 $CPU/umwait_control/enable_c02")
+    # POLL is state 0, C0.2 state 1
+    for state in C02_INTERRUPTS:
+        job.step(f"interrupts-{state}", f"put 0 $CPU/cpu*/cpuidle/state{state}/disable; "
+                 f"put 1 $CPU/cpu*/cpuidle/state{1 - state}/disable; "
+                 "vs-wake -m timer -i -c 1 -n 60 -w 50 -x 300")
     job.step("wakeups", "cd /sys/kernel/debug/wakeup_test; "
              "put 0 $CPU/umwait_control/max_time; "
              "(sleep 0.02; put 0 $CPU/cpu1/online; sleep 0.02; put 1 $CPU/cpu1/online) & "

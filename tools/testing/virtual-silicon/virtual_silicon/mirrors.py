@@ -570,9 +570,6 @@ def mirror(row: Row) -> Mirror | str:
 
 #: Why predictions are off, where that is known: kind, quantity, reason.
 OFF: list[tuple[str, str, str]] = [
-    ("cstate latency", r"(interrupt latency|range of POLL and) .*C0\.2",
-     "this series waits in C0.2 with interrupts off: the handler comes after the way out of "
-     "the idle state, which the published driver did not have in between"),
     ("dvfs", r"shortest|delay of a switch .*, min", "the guest's loop that sees it takes 4 us"),
     ("dvfs", r"core frequency switch on Skylake-SP", "a wait that is uniform over a slot of "
      "500 us has half of it as median; the published one is a whole slot"),
