@@ -638,6 +638,109 @@ def invariance_faults(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+def suspend(m: Machine, cpus: int) -> bytes:
+    """Suspend to RAM until the clock's alarm: firmware starts the CPUs anew."""
+    job = Job()
+    counters = "; ".join(f"echo cpu {cpu}; vs-msr {cpu} 0xe7 0xe8" for cpu in range(cpus))
+    alarm = "/sys/class/rtc/rtc0/wakealarm"
+    job.step("before", f"vs-load -c all -t 0.5; cat /sys/power/mem_sleep; {counters}; {_SHOW}")
+    job.step("suspend", f"put 0 {alarm}; put +2 {alarm}; put mem /sys/power/state; {counters}; "
+             f"{_SHOW}")
+    job.step("after", f"vs-load -c all -t 0.2; {_SHOW}; cat $CPU/cpu*/cpufreq/scaling_cur_freq")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Mixed parts: a CPU of either kind, beside CPU 0 of the first.
+MIXED = {"invariance-hybrid": (1, 3), "invariance-hybrid-smt": (2, 4),
+         "invariance-mixed-amd": (1, 3)}
+#: Clocks of a task that moves between them, kHz; 0: as high as each goes.
+MOVING_KHZ = (2_000_000, 0)
+MOVES = 3
+#: 1 ms at 3.8 GHz, some 1 ms and 2 ms at the highest clocks.
+MOVING_UNITS = 118
+
+
+def _looks(files: str) -> str:
+    """A shell function that shows files as of now, below a line of words."""
+    return f'look() {{ echo "look $*"; dump {files}; }}; '
+
+
+def _moving(first: int, second: int) -> str:
+    """Fixed work every 10 ms that moves from CPU to CPU every 250 ms."""
+    masks = [1 << (first, second)[(i + 1) % 2] for i in range(MOVES)]
+    return (f"vs-util -c {first} -w {MOVING_UNITS} -n 150 >/tmp/util & sleep 0.6; "
+            "task=$(ls /proc/$!/task | sort -n | tail -n 1); "
+            + "; ".join(f"taskset -p {mask:x} $task >/dev/null; "
+                        "echo moved $(cut -d' ' -f1 /proc/uptime); sleep 0.25"
+                        for mask in masks)
+            + "; wait; cat /tmp/util")
+
+
+_RATIOS = ("$CPU/freq_invariance/[ep]* $CPU/cpu[0-9]*/freq_invariance/max_ratio "
+           "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq $CPU/cpufreq/boost "
+           "$CPU/amd_pstate/status $CPU/intel_pstate/status $CPU/intel_pstate/no_turbo")
+
+
+def mixed(m: Machine, cpus: int) -> bytes:
+    """CPUs of two kinds: what freq_max is, and a task that moves between them."""
+    job, first, second = Job(), *MIXED["invariance-hybrid-smt" if m.threads > 1 else
+                                       "invariance-mixed-amd" if m.pstate_ratios else
+                                       "invariance-hybrid"]
+    if m.threads > 1:
+        small = [cpu for _, kind in m.class_cpus(cpus) for cpu in kind[1::2]]
+        job.step("siblings", "put 0 " + " ".join(f"$CPU/cpu{cpu}/online" for cpu in small))
+    job.step("ratios", f"dump {_RATIOS}")
+    for khz in MOVING_KHZ:
+        job.step(f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
+                 f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}" if khz else
+                 f"put performance {_FREQ}/scaling_governor; {SETTLE}")
+        if m.pstate_ratios and not khz:	# "midpoint" is below what either kind can do
+            job.step("policy", "put boost $CPU/freq_invariance/policy")
+        job.step(f"ratios-{khz}", f"dump {_RATIOS}")
+        job.step(f"moving-{khz}", _moving(first, second))
+    if m.pstate_ratios:
+        job.step("policy-again", "put midpoint $CPU/freq_invariance/policy")
+    if m.pstate_ratios:
+        job.step("drivers", amd_drivers())
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: Modes of a cpufreq driver, one after the other.
+AMD_MODES = ("active", "guided", "passive")
+INTEL_MODES = ("passive", "active", "passive")
+
+
+def amd_drivers() -> str:
+    """Each of amd-pstate's modes, and boost in it; the next mode comes while boost is off."""
+    return _looks(_RATIOS) + "".join(
+        f"put {mode} $CPU/amd_pstate/status; look {mode} new; for on in 1 0 1 0; do "
+        f"put $on $CPU/cpufreq/boost; look {mode} $on; done; " for mode in AMD_MODES)
+
+
+#: Bit 38 of 0x1A0 as firmware leaves it, until so many s after the start.
+FIRMWARE_S = 3
+NO_TURBO_BY_FIRMWARE = f"* msr msr=0x1a0 value=0x4000850089 for={FIRMWARE_S}s\n"
+
+
+def intel_drivers(m: Machine, cpus: int) -> bytes:
+    """Turbo off in firmware, then on; intel_pstate's modes with no_turbo off and on."""
+    job, no_turbo = Job(), "$CPU/intel_pstate/no_turbo"
+    job.step("firmware", _looks(_RATIOS) + f"look off; put 0 {no_turbo}; look refused; "
+             f"until [ $(cut -d. -f1 /proc/uptime) -gt {FIRMWARE_S} ]; do sleep 0.1; done; "
+             f"put 0 {no_turbo}; look on")
+    job.step("later", _looks(_RATIOS) + "".join(
+        "".join(f"vs-msr {cpu} 0x1a0={value} >/dev/null; " for cpu in range(cpus))
+        + f"put 0 {no_turbo}; look {word}; "
+        for word, value in (("off", "0x4000850089"), ("on", "0x850089"))))
+    job.step("modes", _looks(_RATIOS) + "".join(
+        f"put {mode} $CPU/intel_pstate/status; look {mode} new; for off in 0 1 0 1; do "
+        f"put $off {no_turbo}; look {mode} $off; done; " for mode in INTEL_MODES))
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: What each tunable of schedutil refuses.
 SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "saturation_us": "-1 x 100001"}
 
@@ -900,6 +1003,18 @@ SCENARIOS: dict[str, Scenario] = {
     "utilisation-off": Scenario("sapphire-rapids", "patched", "deterministic", 2,
                                 utilisation_off, PASSIVE + " freq_invariance=off",
                                 f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
+    # Virtual time stands still while the machine sleeps, where it follows instructions
+    "suspend": Scenario("sapphire-rapids", "patched", "free", 2, suspend, PASSIVE),
+    "invariance-hybrid": Scenario("core-i9-12900k", "patched", "deterministic", 4, mixed,
+                                  PASSIVE),
+    "invariance-hybrid-smt": Scenario(str(Path(__file__).with_name("hybrid-smt.toml")),
+                                      "patched", "deterministic", 8, mixed, PASSIVE),
+    "invariance-mixed-amd": Scenario("ryzen-5-7545u", "patched", "deterministic", 6, mixed,
+                                     "amd_pstate=passive "
+                                     "cpufreq.default_governor=performance"),
+    "invariance-intel-drivers": Scenario("sapphire-rapids-hwp", "patched", "deterministic",
+                                         2, intel_drivers, "intel_pstate=active",
+                                         NO_TURBO_BY_FIRMWARE),
     "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
 }
 for _kernel, _user in RATES:

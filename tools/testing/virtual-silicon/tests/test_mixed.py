@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Parts with cores of two kinds, and freq_max over changes of the cpufreq driver.
+
+The model has one figure for how much work a core of another kind does in a cycle: for
+E-cores of Alder Lake 787 for 1000 of a P-core's (machine file), for dense AMD cores
+the same as for fast ones. Utilisation of a task that does fixed work is the same on both
+if frequency scale times capacity is clock times work per cycle.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pelt
+import pytest
+from guests import Guests
+from scenarios import AMD_MODES, INTEL_MODES, MIXED, MOVES, MOVING_KHZ, SCENARIOS
+from test_invariance import State, state
+from virtual_silicon import guestdata, machine
+from virtual_silicon.boot import Result
+from virtual_silicon.machine import Machine
+
+PERIOD_NS = 10_000_000
+#: Not looked at: before a move, which is known to 10 ms, and after it, when utilisation
+#: still shows the other CPU's.
+BEFORE_NS, AFTER_NS = 20_000_000, 100_000_000
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(name)) for name in MIXED])
+def mixed(request: pytest.FixtureRequest, guests: Guests) -> tuple[str, Machine, Result]:
+    name = request.param
+    return name, machine.load(SCENARIOS[name].machine), guests.get(name)
+
+
+def rows(text: str) -> list[tuple[int, int, float]]:
+    """End of each burst in ns, ns that the task has run for, utilisation."""
+    return [(int(w[0]), int(w[1]), float(w[2])) for line in text.splitlines()
+            if len(w := line.split()) == 3 and w[0].isdigit()]
+
+
+def by_cpu(text: str, name: str) -> dict[int, list[tuple[float, float]]]:
+    """(run time in ns, utilisation) of each burst, by the CPU that it ran on."""
+    moved = [float(t) * 1e9 for t in re.findall(r"^moved ([\d.]+)$", text, re.MULTILINE)]
+    assert len(moved) == MOVES
+    out: dict[int, list[tuple[float, float]]] = {cpu: [] for cpu in MIXED[name]}
+    seen = rows(text)
+    for (_, before, _), (end, ran, util) in zip(seen, seen[1:]):
+        if end - seen[0][0] < pelt.SETTLE_NS or \
+                any(-BEFORE_NS < end - t < AFTER_NS for t in moved):
+            continue
+        out[MIXED[name][sum(end > t for t in moved) % 2]].append((ran - before, util))
+    assert all(len(bursts) > 15 for bursts in out.values())
+    return out
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def test_nothing_to_complain_of(mixed: tuple[str, Machine, Result]) -> None:
+    assert guestdata.warnings(mixed[2].text("dmesg")) == []
+    assert [s.name for s in mixed[2].answer.sections.values() if s.status] == []
+
+
+@pytest.mark.parametrize("khz", MOVING_KHZ)
+def test_fixed_work_takes_longer_on_the_other_kind(mixed: tuple[str, Machine, Result],
+                                                   khz: int) -> None:
+    """By the machine file: otherwise what follows would prove nothing."""
+    name, m, result = mixed
+    kind = m.classes[0]
+    ran = [mean([r for r, _ in bursts])
+           for bursts in by_cpu(result.text(f"moving-{khz}"), name).values()]
+    clocks = 1 if khz else m.max_ratio / kind.max_ratio
+    assert ran[1] / ran[0] == pytest.approx(clocks * 1000 / kind.work_permille, rel=0.03)
+
+
+@pytest.mark.parametrize("khz", MOVING_KHZ)
+def test_moving_task_keeps_its_utilisation(mixed: tuple[str, Machine, Result],
+                                           khz: int) -> None:
+    """At the highest clocks of AMD cores with the policy "boost": halfway to them is not as
+    far below for either kind, so that under "midpoint" both are cut off, but the fast
+    ones by more, and a task is 15 % larger on the dense ones."""
+    name, _, result = mixed
+    if name == "invariance-hybrid-smt":
+        pytest.xfail("27 % larger on E-cores: with SMT they have the P-cores' capacity and "
+                     "freq_max")
+    assert larger_on_second(result, khz, name) == pytest.approx(0, abs=0.02)
+
+
+def larger_on_second(result: Result, khz: int, name: str) -> float:
+    first, second = (mean([u for _, u in on]) for on in
+                     by_cpu(result.text(f"moving-{khz}"), name).values())
+    return second / first - 1
+
+
+@pytest.mark.boots("invariance-hybrid-smt")
+@pytest.mark.parametrize("khz", MOVING_KHZ)
+def test_by_how_much_tasks_differ_with_smt(guests: Guests, khz: int) -> None:
+    """By the work that an E-core does in a cycle, 1000 / 787, and by nothing else."""
+    name = "invariance-hybrid-smt"
+    assert larger_on_second(guests.get(name), khz, name) == pytest.approx(0.27, abs=0.03)
+
+
+@pytest.mark.parametrize("khz", MOVING_KHZ)
+def test_utilisation_is_of_the_fast_kinds_freq_max(mixed: tuple[str, Machine, Result],
+                                                   khz: int) -> None:
+    """What PELT made of the run time, on the first kind: its clock over freq_max."""
+    name, m, result = mixed
+    first = by_cpu(result.text(f"moving-{khz}"), name)[MIXED[name][0]]
+    share = mean([pelt.steady_run(util, PERIOD_NS) / ran for ran, util in first])
+    ratio = ratios(state(result.text(f"ratios-{khz}")))[MIXED[name][0]]
+    clock = (khz or m.max_ratio * m.bus_khz) / m.tsc_khz * 1024
+    assert share == pytest.approx(min(clock / ratio, 1), rel=0.02)
+
+
+def ratios(now: State) -> list[int]:
+    assert now.common["enabled"] == "1"
+    return now.of("max_ratio")
+
+
+@pytest.mark.boots("invariance-mixed-amd")
+def test_freq_max_of_fast_and_dense_cores(guests: Guests) -> None:
+    """Halfway from nominal performance, 128, to the highest: 196 and 140."""
+    now = ratios(state(guests.get("invariance-mixed-amd").text("ratios")))
+    assert now == pytest.approx([1296] * 2 + [1072] * 4, abs=8)
+
+
+@pytest.mark.boots("invariance-hybrid")
+def test_freq_max_of_p_and_e_cores(guests: Guests) -> None:
+    """5.2 and 3.9 over 3.2 GHz, in performance levels of 78.741 MHz on P-cores."""
+    now = ratios(state(guests.get("invariance-hybrid").text("ratios")))
+    assert now == pytest.approx([1673] * 2 + [1248] * 2, abs=8)
+
+
+class Look:
+    """What a driver's files and ours said after a step."""
+
+    def __init__(self, block: str) -> None:
+        words, _, rest = block.partition("\n")
+        self.words = words.split()
+        self.files = guestdata.pairs(rest)
+        self.ratios = state(rest).of("max_ratio")
+
+    def file(self, name: str) -> str:
+        return self.files[f"/sys/devices/system/cpu/{name}"]
+
+
+def looks(text: str) -> list[Look]:
+    return [Look(block) for block in text.split("look ")[1:]]
+
+
+@pytest.mark.boots("invariance-mixed-amd")
+@pytest.mark.parametrize("mode", AMD_MODES)
+def test_amd_pstate_and_boost(guests: Guests, mode: str) -> None:
+    """Right after each step, by boost, which may be on or off in a new mode."""
+    found = [look for look in looks(guests.get("invariance-mixed-amd").text("drivers"))
+             if look.words[0] == mode]
+    assert [look.words[1] for look in found] == ["new", "1", "0", "1", "0"]
+    for look in found:
+        on = look.file("cpufreq/boost") == "1"
+        assert look.words[1] in ("new", str(int(on)))
+        assert look.file("amd_pstate/status") == mode
+        tops = [int(look.file(f"cpu{cpu}/cpufreq/cpuinfo_max_freq")) for cpu in range(6)]
+        assert tops == ([4_900_000] * 2 + [3_500_000] * 4 if on else [3_200_000] * 6)
+        assert look.ratios == pytest.approx([1296] * 2 + [1072] * 4 if on
+                                            else [1024] * 6, abs=8), look.words
+
+
+INTEL = pytest.mark.boots("invariance-intel-drivers")
+#: Turbo with four active cores, 3.8 of 2.0 GHz.
+TURBO = 1945
+
+
+def check_intel(look: Look, off: bool) -> None:
+    assert look.file("intel_pstate/no_turbo") == str(int(off))
+    tops = {int(look.file(f"cpu{cpu}/cpufreq/cpuinfo_max_freq")) for cpu in (0, 1)}
+    assert tops == {2_000_000 if off else 3_800_000}
+    assert look.ratios == [1024 if off else TURBO] * 2, look.words
+
+
+@INTEL
+@pytest.mark.parametrize("step,words", [("firmware", ["off", "refused", "on"]),
+                                        ("later", ["off", "on"])])
+def test_turbo_off_by_firmware_then_on(guests: Guests, step: str, words: list[str]) -> None:
+    """Bit 38 of 0x1A0: while it is set no_turbo stays 1."""
+    found = looks(guests.get("invariance-intel-drivers").text(step))
+    assert [look.words[0] for look in found] == words
+    for look in found:
+        check_intel(look, look.words[0] != "on")
+
+
+@INTEL
+def test_intel_pstate_modes_and_no_turbo(guests: Guests) -> None:
+    """Right after each step; a new mode switches turbo on."""
+    found = looks(guests.get("invariance-intel-drivers").text("modes"))
+    assert [look.words for look in found] == \
+        [[mode, step] for mode in INTEL_MODES for step in ("new", "0", "1", "0", "1")]
+    for look in found:
+        assert look.file("intel_pstate/status") == look.words[0]
+        check_intel(look, look.words[1] == "1")
+
+
+@INTEL
+def test_drivers_leave_no_complaint(guests: Guests) -> None:
+    assert guestdata.warnings(guests.get("invariance-intel-drivers").text("dmesg")) == []
