@@ -18,6 +18,7 @@ enum freq_family {
 };
 
 #define FREQ_POLICY_MIDPOINT	1
+#define FREQ_POLICY_BOOST	2
 #define FREQ_POLICY_ALL_CORES	10000	/* Written "all"; numbers have four digits */
 
 /* Enough for any word, with its terminating zero */

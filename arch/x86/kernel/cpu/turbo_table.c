@@ -56,15 +56,17 @@ static void decode_groups(struct turbo_table *table, const struct turbo_layout *
 		add_bin(table, limit_byte(limits, 8 + i), limit_byte(limits, i));
 }
 
-/* Numbers of cores rise, ratios do not */
+/* Numbers of cores rise, or repeat where a group is not in use; ratios do not rise */
 static bool is_rising(u64 counts)
 {
-	unsigned int i, last = 0;
+	unsigned int i;
 
-	for (i = 0; i < 8 && limit_byte(&counts, i) > last; i++)
-		last = limit_byte(&counts, i);
+	for (i = 1; i < 8 && counts >> 8 * i; i++) {
+		if (limit_byte(&counts, i) < limit_byte(&counts, i - 1))
+			return false;
+	}
 
-	return i > 1 && (i == 8 || !(counts >> 8 * i));
+	return limit_byte(&counts, 0) && limit_byte(&counts, i - 1) > limit_byte(&counts, 0);
 }
 
 /*
