@@ -6,13 +6,13 @@
 #define _ASM_X86_IDLE_POLL_H
 
 #include <linux/irqflags.h>
+#include <linux/jump_label.h>
 
 #include <asm/mwait.h>
 
-#define UMWAIT_POLL_OFF			(-1)
-
-/* UMWAIT_C02_STATE, UMWAIT_C01_STATE or UMWAIT_POLL_OFF. */
-extern int umwait_poll_state;
+/* Whether polling idle loops rest, and how: UMWAIT_C02_STATE or UMWAIT_C01_STATE. */
+DECLARE_STATIC_KEY_FALSE(umwait_poll_on);
+extern u32 umwait_poll_state;
 
 /**
  * idle_poll_wait - wait for need_resched() without executing instructions
@@ -25,13 +25,11 @@ extern int umwait_poll_state;
  */
 static __always_inline bool idle_poll_wait(u64 ns)
 {
-	int state = READ_ONCE(umwait_poll_state);
-
-	if (state == UMWAIT_POLL_OFF)
+	if (!static_branch_unlikely(&umwait_poll_on))
 		return false;
 
 	raw_local_irq_disable();
-	umwait_need_resched(state, umwait_deadline(ns));
+	umwait_need_resched(READ_ONCE(umwait_poll_state), umwait_deadline(ns));
 	raw_local_irq_enable();
 	return true;
 }
