@@ -75,8 +75,8 @@ def problems(top: Path) -> dict[str, str]:
              f"--cache-dir={paths.BUILD / 'mypy'}", *options,
              *(str(Path(n).relative_to(root)) for n in members)],
             top / root, {"MYPYPATH": ":".join(
-                map(str, (top / root, top / root / "tests", paths.SILICON,
-                          paths.SILICON / "experiments")))})
+                map(str, (top / root, top / root / "tests", paths.SILICON, paths.SILICON / "tests",
+                          paths.SILICON / "experiments", paths.TOP / "tools/series")))})
     return said
 
 

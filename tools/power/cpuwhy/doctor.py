@@ -219,10 +219,12 @@ RATIO_LINES = (re.compile(r"Estimated ratio of average max frequency by base fre
 
 
 def invariance(system: System) -> Iterator[Finding]:
-    bad = system.cpus_by_value("freq_invariance/quarantined").get("1")
+    bad = re.findall(r"CPU (\d+): APERF and MPERF make no sense", system.log)
     if bad:
-        yield Finding("invariance", f"counters of {_whom(bad)} are quarantined after bad samples",
-                      "slow", _write("1", "freq_invariance/enabled"))
+        whom = _whom(sorted({int(cpu) for cpu in bad}))
+        yield Finding("invariance", f"counters of {whom} made no sense, their clock counted as the"
+                      " highest meanwhile", "slow",
+                      "grep . /sys/devices/system/cpu/cpu*/freq_invariance/skipped")
     if system.cpuinfo and "aperfmperf" not in system.flags:
         if "schedutil" in system.cpus_by_value("cpufreq/scaling_governor"):
             yield Finding("invariance", "off: the CPU has no APERF and MPERF, schedutil does not"
@@ -231,9 +233,9 @@ def invariance(system: System) -> Iterator[Finding]:
     if "went wobbly" in system.log:
         yield Finding("invariance", "off since a bad sample of APERF and MPERF", "slow", "reboot")
     elif system.text(f"{CPUS}/freq_invariance/enabled") == "0":
-        said = re.findall(r"freq_invariance: (off.*|switched off.*)", system.log)
+        said = re.findall(r"freq_invariance: (off.*)", system.log)
         yield Finding("invariance", said[-1] if said else "off", "slow",
-                      _write("1", "freq_invariance/enabled"))
+                      "dmesg | grep freq_invariance")
     elif (system.log and not any(p.search(system.log) for p in RATIO_LINES)
           and not (system.root / CPUS / "freq_invariance").is_dir()
           and system.cpuinfo.get("vendor_id") == "GenuineIntel"

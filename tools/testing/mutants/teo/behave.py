@@ -8,6 +8,7 @@ outcome was another one, and its name is printed; 2: it does not compile.
 
     behave.py TREE [NAME]
 """
+
 from __future__ import annotations
 
 import json
@@ -21,8 +22,10 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[4]
 US, MS = 1_000, 1_000_000
 TICK = 4 * MS
-HEADER = ("# idle periods v1; workload=made by hand; hz=250; tick_ns=4000000\n"
-          "cpu,entry_ns,dur_ns,wake_ns,sleep_ns,delta_ns,next,src,irq,flags,state\n")
+HEADER = (
+    "# idle periods v1; workload=made by hand; hz=250; tick_ns=4000000\n"
+    "cpu,entry_ns,dur_ns,wake_ns,sleep_ns,delta_ns,next,src,irq,flags,state\n"
+)
 
 Result = dict[str, float]
 
@@ -30,17 +33,26 @@ Result = dict[str, float]
 @dataclass
 class Trace:
     """Idle times one after the other, each followed by some work."""
+
     now: int = MS
     rows: list[str] = field(default_factory=list)
 
-    def idle(self, time: int, timer: int = 500 * MS, *, goes_on: bool = False,
-             before_tick: int | None = None) -> None:
+    def idle(
+        self,
+        time: int,
+        timer: int = 500 * MS,
+        *,
+        goes_on: bool = False,
+        before_tick: int | None = None,
+    ) -> None:
         """Something else than the timer ends it if that is due later."""
         if before_tick is not None:
             self.now += TICK - (self.now + before_tick) % TICK
         due = time == timer
         flags = (16 if goes_on else 4) + 32 * due
-        self.rows.append(f"0,{self.now},{time},{time},{timer},{timer},h,{'T' if due else 'C'},0,{flags},1")
+        self.rows.append(
+            f"0,{self.now},{time},{time},{timer},{timer},h,{'T' if due else 'C'},0,{flags},1"
+        )
         self.now += time + 30 * US
 
 
@@ -125,7 +137,9 @@ class Case:
 CASES = {
     "idle": Case(idle_for_long, "c1-c6", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "idle, two states": Case(idle_for_long, "c1", lambda r: r["ticks"] < 30),
-    "idle, deepest beyond the tick": Case(idle_for_long, "skl", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
+    "idle, deepest beyond the tick": Case(
+        idle_for_long, "skl", lambda r: r["ticks"] < 30 and r["more"] < 1.02
+    ),
     "long after short": Case(long_after_short, "c1-c6", lambda r: r["ticks"] <= 20 * (3 + 1)),
     "short, limit": Case(short, "skl", lambda r: r["tick_stops"] < 5, ("--latency-ns", "20000")),
     "short, HZ 1000": Case(short, "adl", lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
@@ -134,22 +148,42 @@ CASES = {
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
     "tick soon": Case(tick_soon, "spr-c02", lambda r: r["too_deep"] < 10),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
-    "polling keeps the tick": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")),
+    "polling keeps the tick": Case(
+        tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")
+    ),
     "in turns": Case(in_turns, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "by end": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "slow exit": Case(slow_exit, "{slow}", lambda r: r["too_deep"] < 300),
     "stopped already": Case(stopped_already, "spr-c02", lambda r: r["more"] < 1.1),
-    "overhead": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"], ("--overhead-ns", "6000")),
+    "overhead": Case(
+        by_end,
+        "spr-c02",
+        lambda r: r["adequate"] > 0.97 * r["decisions"],
+        ("--overhead-ns", "6000"),
+    ),
 }
 
-TABLES = {"slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
-          "deep": "POLL 0 0 polling\nC6 133000 600000\n"}
+TABLES = {
+    "slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
+    "deep": "POLL 0 0 polling\nC6 133000 600000\n",
+}
 
 
 def build(tree: Path, out: Path) -> Path:
-    done = subprocess.run(["make", "-s", "-j2", "-C", TOP / "tools/testing/cpuidle-replay", f"OUT={out}",
-                           f"KSRC={tree}", f"OURS={tree}/drivers/cpuidle/governors"],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            "make",
+            "-s",
+            "-j2",
+            "-C",
+            TOP / "tools/testing/cpuidle-replay",
+            f"OUT={out}",
+            f"KSRC={tree}",
+            f"OURS={tree}/drivers/cpuidle/governors",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         print(done.stderr)
         sys.exit(2)
@@ -163,13 +197,30 @@ def replay(program: Path, case: Case, scratch: Path) -> Result:
     file.write_text(HEADER + "\n".join(trace.rows) + "\n")
     for name, text in TABLES.items():
         (scratch / name).write_text(text)
-    done = subprocess.run([program, "--json", "--governor", "teo", "--governor", "least-energy", "--states",
-                           case.states.format(**{name: scratch / name for name in TABLES}), *case.options, file],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            program,
+            "--json",
+            "--governor",
+            "teo",
+            "--governor",
+            "least-energy",
+            "--states",
+            case.states.format(**{name: scratch / name for name in TABLES}),
+            *case.options,
+            file,
+        ],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
-        return dict.fromkeys(("ticks", "tick_stops", "decisions", "timer_queries", "too_deep", "more"), float("nan"))
+        return dict.fromkeys(
+            ("ticks", "tick_stops", "decisions", "timer_queries", "too_deep", "more"), float("nan")
+        )
     governors = json.loads(done.stdout)["governors"]
-    return governors["teo"] | {"more": governors["teo"]["energy"] / governors["least-energy"]["energy"]}
+    return governors["teo"] | {
+        "more": governors["teo"]["energy"] / governors["least-energy"]["energy"]
+    }
 
 
 def main() -> int:
@@ -183,9 +234,22 @@ def main() -> int:
             result = replay(program, case, scratch)
             right = case.right(result)
             wrong += not right
-            print(f"{'ok' if right else 'not ok'} {title}: " + ", ".join(
-                f"{key} {result[key]:.10g}" for key in ("decisions", "adequate", "too_deep", "ticks", "tick_stops",
-                                                        "timer_queries", "more") if key in result))
+            print(
+                f"{'ok' if right else 'not ok'} {title}: "
+                + ", ".join(
+                    f"{key} {result[key]:.10g}"
+                    for key in (
+                        "decisions",
+                        "adequate",
+                        "too_deep",
+                        "ticks",
+                        "tick_stops",
+                        "timer_queries",
+                        "more",
+                    )
+                    if key in result
+                )
+            )
     return int(wrong > 0)
 
 

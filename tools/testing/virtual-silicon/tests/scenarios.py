@@ -237,7 +237,6 @@ def invariance_at_boot(m: Machine, cpus: int) -> bytes:
     """What frequency invariance makes of the registers that there are."""
     job = Job()
     job.step("invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*")
-    job.step("on", f"put 1 {INVARIANCE}/enabled")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -550,8 +549,8 @@ INVARIANCE = "$CPU/freq_invariance"
 _SHOW = f"dump {INVARIANCE}/[a-p]* $CPU/cpu[0-9]*/freq_invariance/*"
 
 #: What policy is set to, and what must not be possible.
-POLICIES = ("base", "1c", "3c", "4c", "8c", "12c", "second", "all", "active")
-BAD_POLICIES = ("", "0c", "04c", "c", "4", "boost", "4cc", "nonsense")
+POLICIES = ("base", "1c", "3c", "4c", "8c", "12c", "all")
+BAD_POLICIES = ("", "0c", "04c", "c", "4", "boost", "4cc", "active", "nonsense")
 TOGGLES = 20
 
 
@@ -562,7 +561,7 @@ def _try(value: str, path: str) -> str:
 
 
 def invariance_control(m: Machine, cpus: int) -> bytes:
-    """Policies, the switch and no_turbo."""
+    """Policies and no_turbo."""
     job = Job()
     job.step("boot", _SHOW)
     for word in POLICIES:
@@ -570,20 +569,12 @@ def invariance_control(m: Machine, cpus: int) -> bytes:
     job.step("reset", f"put 3c {INVARIANCE}/policy")
     for i, word in enumerate(BAD_POLICIES):
         job.step(f"bad-{i}", _try(word, f"{INVARIANCE}/policy"))
-    job.step("enabled-2", _try("2", f"{INVARIANCE}/enabled"))
-    job.step("enabled-0", _try("0", f"{INVARIANCE}/enabled"))
-    job.step("samples", "sleep 0.1; dump $CPU/cpu1/freq_invariance/samples; sleep 0.3; "
-             "dump $CPU/cpu1/freq_invariance/samples | sed s/samples/later/")
-    job.step("enabled-1", _try("1", f"{INVARIANCE}/enabled"))
     job.step("load", f"vs-load -c 1 -t 0.1; {_SHOW}")
     job.step("no_turbo", f"for i in $(seq {TOGGLES}); do for off in 1 0; do "
              "put $off $CPU/intel_pstate/no_turbo; echo $off $(cat "
              "$CPU/cpu[0-9]*/freq_invariance/max_ratio); done; done")
     job.step("limit", f"put 1c {INVARIANCE}/policy; dump $CPU/cpu[0-9]*/freq_invariance/max_ratio "
              "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq")
-    job.step("trace", "mount -t tracefs t /sys/kernel/tracing 2>/dev/null; "
-             "cd /sys/kernel/tracing; put 1 events/freq_invariance/enable; vs-load -c 1 -t 0.1; "
-             "put 0 events/freq_invariance/enable; grep freq_scale trace | tail -n 20")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -695,13 +686,10 @@ def mixed(m: Machine, cpus: int) -> bytes:
         job.step(f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
                  f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}" if khz else
                  f"put performance {_FREQ}/scaling_governor; {SETTLE}")
-        if m.pstate_ratios and not khz:	# "midpoint" is below what either kind can do
-            job.step("policy", "put boost $CPU/freq_invariance/policy")
         job.step(f"ratios-{khz}", f"dump {_RATIOS}")
         job.step(f"moving-{khz}", _moving(first, second))
     if m.pstate_ratios:
-        job.step("policy-again", "put midpoint $CPU/freq_invariance/policy")
-    if m.pstate_ratios:
+        job.step("policy", "put midpoint $CPU/freq_invariance/policy")
         job.step("drivers", amd_drivers())
     job.step("dmesg", "dmesg")
     return job.archive()
@@ -979,16 +967,17 @@ SCENARIOS: dict[str, Scenario] = {
     "hour": Scenario("sapphire-rapids", "base", "deterministic", 1, hour, PASSIVE),
     "smt": Scenario("sapphire-rapids-smt", "base", "deterministic", 6, smt, PASSIVE),
     "invariance-control": Scenario("e5-2698-v4", "patched", "deterministic", 8,
-                                   invariance_control, PASSIVE + " freq_max=nonsense"),
+                                   invariance_control, PASSIVE + " freq_invariance=nonsense"),
     "invariance-faults": Scenario("sapphire-rapids", "patched", "deterministic", 4,
                                   invariance_faults, PASSIVE, COUNTER_FAULTS),
     "invariance-faults-base": Scenario("sapphire-rapids", "base", "deterministic", 4,
                                        invariance_faults, PASSIVE, COUNTER_FAULTS),
     "invariance-acpi": Scenario("epyc-7742", "patched", "deterministic", 2, invariance_boost),
     "invariance-amd-pstate": Scenario("epyc-7763", "patched", "deterministic", 2,
-                                      invariance_boost, "amd_pstate=passive freq_max=boost"),
+                                      invariance_boost,
+                                      "amd_pstate=passive freq_invariance=boost"),
     "invariance-two-kinds": Scenario("ryzen-5-7545u", "patched", "deterministic", 4,
-                                     messages, "amd_pstate=passive freq_max=boost"),
+                                     messages, "amd_pstate=passive"),
     "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
     "utilisation": Scenario("sapphire-rapids", "patched", "deterministic", 2,
                             utilisation_fixed, PASSIVE),

@@ -37,7 +37,8 @@ def pressure(kernel: str) -> bool:
 def work(program: bytes, kernel: str, repeats: int, ms: int,
          mixes: list[str]) -> tuple[Job, list[tuple[int, int, str]]]:
     """Pressure off and on by turns, so that what drifts is in both."""
-    job, rows = Job(), []
+    job = Job()
+    rows: list[tuple[int, int, str]] = []
     job.step("install", "cp /job/vs-mix /tmp; chmod 755 /tmp/vs-mix")
     job.files["vs-mix"] = program
     for name in mixes:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Builds the replay of a scratch tree and runs some of its tests.
 
-    run.py TREE TOP FILE [WORDS FOR -k]
+    check.py TREE TOP FILE [WORDS FOR -k]
 
 Exit status 1: a test failed; 2: it does not compile, or there is no base (make replay).
 """
