@@ -3,12 +3,15 @@
  * /sys/devices/system/cpu/freq_invariance and cpuN/freq_invariance:
  * Documentation/ABI/testing/sysfs-devices-system-cpu-freq-invariance.
  */
+#define pr_fmt(fmt) "freq_invariance: " fmt
+
 #include <linux/cpu.h>
 #include <linux/cpufeature.h>
 #include <linux/device.h>
 #include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/math64.h>
+#include <linux/printk.h>
 #include <linux/sysfs.h>
 #include <linux/topology.h>
 
@@ -123,8 +126,10 @@ static int __init freq_invariance_sysfs_init(void)
 	struct device *root;
 	int ret;
 
-	if (!cpu_feature_enabled(X86_FEATURE_APERFMPERF))
+	if (!cpu_feature_enabled(X86_FEATURE_APERFMPERF)) {
+		pr_info("off, no APERF and MPERF\n");
 		return 0;
+	}
 
 	root = bus_get_dev_root(&cpu_subsys);
 	if (!root)

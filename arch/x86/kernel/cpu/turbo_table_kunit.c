@@ -239,10 +239,16 @@ static const struct table_case odd_tables[] = {
 		.ratio = 2150,
 	}, {
 		.name = "unknown: counts do not rise", .vfm = IFM(19, 0xff),
-		.base = 0x1400, .limits = { 0x2022262a, 0x140c0c04 },
+		.base = 0x1400, .limits = { 0x2022262a, 0x140a0c04 },
 		.base_ratio = 20,
 		.bins = { {1, 42}, {2, 38}, {3, 34}, {4, 32} },
 		.ratio = 1638,
+	}, {
+		.name = "unknown: the last count repeats", .vfm = IFM(19, 0xff),
+		.base = 0x1400, .limits = { 0x2022262a, 0x14140c04 },
+		.base_ratio = 20,
+		.bins = { {4, 42}, {12, 38}, {20, 34} },
+		.ratio = 2150,
 	}, {
 		.name = "unknown: counts with a hole", .vfm = IFM(19, 0xff),
 		.base = 0x1400, .limits = { 0x2022262a, 0x14000c04 },
