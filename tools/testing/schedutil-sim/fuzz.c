@@ -86,6 +86,7 @@ static struct {
 	double floor_max[MAX_CPUS], floor_min[MAX_CPUS];	/* seen since the change */
 	double set;			/* the least that the level was chosen for */
 	bool limits;			/* nothing was requested since they changed */
+	bool limits_met;		/* at a tick, which may have looked at them */
 	bool applying;			/* the limits are being applied */
 	bool refused;			/* a call with more deadline bandwidth was refused */
 	bool requested;
@@ -321,9 +322,12 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	if (tells && (over || limits || maybe_dl) && !free)
 		st.due = st.seq;
 
+	if (limits && !tells && now >= lo && now <= hi)
+		o.limits_met = true;
 	if (tells && !thread_pending()) {
 		if (limits) {
-			require(LIMITS, on_perf_path() ? o.requested : now >= lo && now <= hi,
+			require(LIMITS, on_perf_path() ? o.requested :
+				o.limits_met || (now >= lo && now <= hi),
 				"not what the limits ask for");
 			if (m.every_limit && !m.slow && !on_perf_path())
 				require(LIMITS, o.requested, "the driver was not told of the limits");
@@ -338,7 +342,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		o.hi = 0;
 	}
 	if (tells)
-		o.limits = o.refused = false;
+		o.limits = o.limits_met = o.refused = false;
 	for (int i = 0; i < m.cpus; i++) {
 		o.floor_max[i] = fmax2(o.floor_max[i], need_of(i).floor);
 		o.floor_min[i] = fmin2(o.floor_min[i], need_of(i).floor);
