@@ -43,6 +43,7 @@ expected_state()
 # The directory of a state by its name: the numbers are not the same everywhere.
 state_by_name()
 {
+	[ -n "$1" ] || return
 	for dir in $CPU/cpuidle/state*; do
 		[ "$(cat "$dir/name")" = "$1" ] && echo "${dir##*/}"
 	done
@@ -82,12 +83,12 @@ only_state()
 
 save()
 {
-	saved=$(grep -H . $SYS/cpu[0-9]*/cpuidle/state*/disable)
+	saved=$(grep -H . $SYS/cpu[0-9]*/cpuidle/state*/disable 2>/dev/null)
 }
 
 restore()
 {
-	echo "$saved" | while IFS=: read -r file value; do
+	[ -z "$saved" ] || echo "$saved" | while IFS=: read -r file value; do
 		echo "$value" >"$file"
 	done
 }

@@ -21,9 +21,9 @@ from virtual_silicon import guestdata, machine, turbostat
 
 CPU = "/sys/devices/system/cpu"
 
-#: The E5-2698 v4 with 8 CPUs: 1024 * turbo / base by policy.
+#: The E5-2698 v4 with 8 CPUs of 20: 1024 * turbo / base by policy.
 RATIOS = {"base": 1024, "1c": 1675, "3c": 1582, "4c": 1536, "8c": 1349, "12c": 1256,
-          "all": 1349}
+          "all": 1256}
 
 
 @dataclass
@@ -231,5 +231,5 @@ def test_register_that_faults_at_boot(msr: int, guests: Guests) -> None:
     # acpi-cpufreq can request 2001 MHz at most, its word for turbo
     assert now.of("max_ratio") == [1025 if table else 1024]
     complaints = guestdata.warnings(result.text("dmesg"))
-    assert all("unchecked MSR" in line for line in complaints)
+    assert all("unchecked MSR" in line or "Call Trace" in line for line in complaints)
     assert bool(complaints) == (msr in (0xE7, 0xE8))
