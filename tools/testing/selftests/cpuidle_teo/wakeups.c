@@ -90,10 +90,22 @@ static int count_states(void)
 	return nr;
 }
 
+static void pin_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* An idle time counts when it ends: the watched CPU is woken first. */
 static void read_counters(struct counters *c)
 {
 	int i;
 
+	pin_to(WATCHED);
+	pin_to(0);
 	memset(c, 0, sizeof(*c));
 	c->nr = count_states();
 	for (i = 0; i < c->nr; i++) {
@@ -126,15 +138,6 @@ static struct outcome compare(const struct counters *a, const struct counters *b
 		.above = (b->above - a->above) / seconds,
 		.shallow1 = 100 * (b->below1 - a->below1) / (usage > 0 ? usage : 1),
 	};
-}
-
-static void pin_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
 }
 
 static void next_period(struct timespec *when, int hz)
