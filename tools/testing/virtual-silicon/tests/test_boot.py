@@ -166,7 +166,10 @@ def test_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> 
                "--qemu", str(c.qemu), "--out", str(c.out)]
     with subprocess.Popen(command, cwd=Path(boot.__file__).parents[1],
                           stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-                          start_new_session=True) as process:
+                          start_new_session=True,
+                          # A shell's background job, as the tests may be one, ignores it
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                          ) as process:
         deadline = time.monotonic() + 20
         while not (c.out / "pid").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
