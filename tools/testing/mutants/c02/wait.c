@@ -12,6 +12,7 @@
 #include <linux/cpuidle.h>
 
 #define nop()		instruction()
+#define static_branch_unlikely(key) (*(key))
 #define rdtsc()		(instruction(), tsc)
 #define mul_u64_u32_shr(a, mul, shift) ((a) * (mul) >> (shift))
 #define current_thread_info()	(&info)
@@ -178,8 +179,8 @@ static void __update_spec_ctrl(u64 value)
 
 // FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_C02_STATE UMWAIT_C01_STATE umwait_deadline umwait_need_resched
 // FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg __intel_idle_umwait intel_idle_take_irqs intel_idle_umwait intel_idle_umwait_ibrs
-// FROM arch/x86/include/asm/idle_poll.h: UMWAIT_POLL_OFF
-static int umwait_poll_state;
+static bool umwait_poll_on = true;
+static u32 umwait_poll_state;
 // FROM arch/x86/include/asm/idle_poll.h: idle_poll_wait
 
 static struct cpuidle_driver drv;
@@ -276,7 +277,7 @@ int main(void)
 		is_state = false;
 		explore("idle_poll_wait", poll_wait, limited * LIMIT);
 	}
-	umwait_poll_state = UMWAIT_POLL_OFF;
+	umwait_poll_on = false;
 	rests = 0;
 	if (idle_poll_wait(POLL_NS) || rests)
 		wrong("rests though it is off");
