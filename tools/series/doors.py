@@ -189,7 +189,7 @@ def other_configs() -> int:
         _linux()
         kernel.selftests(trees.LINUX)
         qemu.build()
-        return testrun.run([("configs", lambda: configs.check(trees.LINUX))])
+        return testrun.run(configs.checks(trees.LINUX))
 
 
 def take_back() -> int:
