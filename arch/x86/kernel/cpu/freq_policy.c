@@ -20,12 +20,7 @@ const char *freq_policy_words(enum freq_family family)
 	return family == FREQ_FAMILY_TURBO ? "base 1c 4c Nc all" : "boost midpoint nominal";
 }
 
-/**
- * freq_policy_word() - The word that stands for a policy
- * @policy: one that freq_policy_parse() has made for the family
- * @family: the family
- * @word: the result, %FREQ_POLICY_WORD characters
- */
+/* @policy is one that freq_policy_parse() has made; @word has room for %FREQ_POLICY_WORD */
 void freq_policy_word(unsigned int policy, enum freq_family family, char *word)
 {
 	if (family == FREQ_FAMILY_BOOST)
@@ -37,14 +32,7 @@ void freq_policy_word(unsigned int policy, enum freq_family family, char *word)
 }
 EXPORT_SYMBOL_IF_KUNIT(freq_policy_word);
 
-/**
- * freq_policy_parse() - The policy that a word stands for
- * @word: the word; a newline at its end is ignored
- * @family: where the CPU's clocks are known from
- * @policy: the result, untouched on error
- *
- * Return: 0, or -EINVAL if the family has no such word.
- */
+/* -EINVAL if the family has no such word, with or without a newline at its end */
 int freq_policy_parse(const char *word, enum freq_family family, unsigned int *policy)
 {
 	unsigned int found = FREQ_POLICY_ALL_CORES;
@@ -74,13 +62,7 @@ int freq_policy_parse(const char *word, enum freq_family family, unsigned int *p
 }
 EXPORT_SYMBOL_IF_KUNIT(freq_policy_parse);
 
-/**
- * freq_policy_boost() - freq_max by a policy and a boost ratio
- * @policy: the policy
- * @boost: highest clock / base frequency, in 1/1024
- *
- * Return: freq_max / base frequency in 1/1024.
- */
+/* freq_max by a policy and the highest clock; both / base frequency, in 1/1024 */
 u32 freq_policy_boost(unsigned int policy, u32 boost)
 {
 	return ((2 - policy) * SCHED_CAPACITY_SCALE + policy * boost) / 2;

@@ -15,52 +15,49 @@
 /* Differences of so many bits can be scaled as they are: 58 minutes at 5 GHz */
 #define FREQ_SAMPLE_BITS	(64 - 2 * SCHED_CAPACITY_SHIFT)
 
-/**
- * freq_sample_valid() - Do two counter differences make sense?
- * @acnt: by how much APERF rose, modulo 2^64
- * @mcnt: by how much MPERF rose over the same time, modulo 2^64
- *
- * Return: false if a counter stood still or was set back.
- */
-static inline bool freq_sample_valid(u64 acnt, u64 mcnt)
+/* One that freq_sample_scale() takes: no counter stood still, was set back or rose by more */
+static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 most)
 {
-	return acnt && mcnt && (s64)(acnt | mcnt) > 0;
+	return mcnt - 1 < most && !((acnt - 1) >> (FREQ_SAMPLE_BITS - 1));
 }
 
 /**
  * freq_sample_scale() - Frequency relative to freq_max
- * @acnt: by how much APERF rose, modulo 2^64
- * @mcnt: by how much MPERF rose over the same time, modulo 2^64
+ * @acnt: by how much APERF rose; both below 2^44
+ * @mcnt: by how much MPERF rose over the same time; not zero
  * @ratio: freq_max / base frequency, in 1/1024; below 2^20
  *
  *	       f_cur          acnt   f_base
  *	1024 * ----- = 1024 * ---- * ------
  *	       f_max          mcnt   f_max
  *
- * Differences of more than %FREQ_SAMPLE_BITS bits lose their lowest ones, so that
- * no time is too long.
- *
- * Return: 1 to 1024; 0 if a counter stood still or was set back, or if the frequency
- * was below 1/1024 of freq_max.
+ * Return: at most 1024; 0 if the frequency was below 1/1024 of freq_max.
  */
 static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 ratio)
 {
-	if (unlikely((acnt | mcnt) >> FREQ_SAMPLE_BITS)) {
-		unsigned int excess = fls64(acnt | mcnt) - FREQ_SAMPLE_BITS;
+	return min(div64_u64(acnt << (2 * SCHED_CAPACITY_SHIFT), mcnt * ratio),
+		   SCHED_CAPACITY_SCALE);
+}
 
-		/* Counting to 2^63 takes 58 years at 5 GHz: one was set back */
-		if ((s64)(acnt | mcnt) < 0)
-			return 0;
-		acnt >>= excess;
-		mcnt >>= excess;
-	}
+/*
+ * The same for any differences, modulo 2^64; 0 also if a counter stood still or was set
+ * back. Large ones lose their lowest bits, so that no time is too long. Counting to 2^63
+ * takes 58 years at 5 GHz.
+ */
+static inline unsigned long freq_sample_scale_any(u64 acnt, u64 mcnt, u64 ratio)
+{
+	int excess = max(fls64(acnt | mcnt) - FREQ_SAMPLE_BITS, 0);
 
-	mcnt *= ratio;
-	if (unlikely(!mcnt))
+	if ((s64)(acnt | mcnt) < 0 || !(mcnt >> excess))
 		return 0;
 
-	return min(div64_u64(acnt << (2 * SCHED_CAPACITY_SHIFT), mcnt),
-		   SCHED_CAPACITY_SCALE);
+	return freq_sample_scale(acnt >> excess, mcnt >> excess, ratio);
+}
+
+/* MPERF counts no faster than the TSC, or by little where that has another crystal */
+static inline bool freq_sample_too_fast(u64 mcnt, u64 tsc)
+{
+	return mcnt > tsc + tsc / 8;
 }
 
 /* The scale cannot be kept: four bad samples in a row, or more than every third */

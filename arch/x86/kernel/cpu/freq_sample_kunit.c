@@ -7,6 +7,9 @@
 
 #include "freq_sample.h"
 
+/* A tick of 4 ms at 10 GHz */
+#define MOST	40000000ULL
+
 struct scale_case {
 	const char	*name;
 	u64		acnt;
@@ -43,7 +46,9 @@ static void scale_of_samples(struct kunit *test)
 {
 	const struct scale_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, freq_sample_scale(c->acnt, c->mcnt, c->ratio), c->scale);
+	KUNIT_EXPECT_EQ(test, freq_sample_scale_any(c->acnt, c->mcnt, c->ratio), c->scale);
+	if (freq_sample_usual(c->acnt, c->mcnt, MOST))
+		KUNIT_EXPECT_EQ(test, freq_sample_scale(c->acnt, c->mcnt, c->ratio), c->scale);
 }
 
 /* In products of 128 bits, which need no shifts; what is lost by shifts is below 1 */
@@ -55,7 +60,7 @@ static void scale_is_exact_at_any_length(struct kunit *test)
 		for (percent = 5; percent < 150; percent += 7) {
 			u64 mcnt = BIT_ULL(bits) + 12345, acnt = mcnt / 100 * percent;
 			u128 above = (u128)acnt << 20, below = (u128)mcnt * 1536;
-			unsigned long scale = freq_sample_scale(acnt, mcnt, 1536);
+			unsigned long scale = freq_sample_scale_any(acnt, mcnt, 1536);
 
 			if (scale < 1024)
 				KUNIT_EXPECT_TRUE_MSG(test, above < below * (scale + 2),
@@ -66,29 +71,43 @@ static void scale_is_exact_at_any_length(struct kunit *test)
 	}
 }
 
-struct valid_case {
+struct usual_case {
 	const char	*name;
 	u64		acnt;
 	u64		mcnt;
-	bool		valid;
+	bool		usual;
 };
 
-static const struct valid_case valid_cases[] = {
-	{ "good",		30000000,	20000000,	true },
-	{ "long",		1ULL << 62,	1ULL << 61,	true },
-	{ "APERF stood still",	0,		20000000,	false },
-	{ "MPERF stood still",	30000000,	0,		false },
-	{ "APERF set back",	-1,		20000000,	false },
-	{ "MPERF set back",	30000000,	-1,		false },
+static const struct usual_case usual_cases[] = {
+	{ "good",			30000000,	20000000,	true },
+	{ "the least",			1,		1,		true },
+	{ "the most",			1ULL << 43,	MOST,		true },
+	{ "MPERF rose by more",		30000000,	MOST + 1,	false },
+	{ "APERF rose by more",		(1ULL << 43) + 1, 20000000,	false },
+	{ "APERF stood still",		0,		20000000,	false },
+	{ "MPERF stood still",		30000000,	0,		false },
+	{ "APERF set back",		-1,		20000000,	false },
+	{ "MPERF set back",		30000000,	-1,		false },
 };
 
-KUNIT_ARRAY_PARAM_DESC(valid, valid_cases, name);
+KUNIT_ARRAY_PARAM_DESC(usual, usual_cases, name);
 
-static void validity_of_samples(struct kunit *test)
+static void what_is_usual(struct kunit *test)
 {
-	const struct valid_case *c = test->param_value;
+	const struct usual_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, freq_sample_valid(c->acnt, c->mcnt), c->valid);
+	KUNIT_EXPECT_EQ(test, freq_sample_usual(c->acnt, c->mcnt, MOST), c->usual);
+	/* As while samples are in doubt */
+	KUNIT_EXPECT_FALSE(test, freq_sample_usual(c->acnt, c->mcnt, 0));
+}
+
+static void mperf_is_bounded_by_the_tsc(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, freq_sample_too_fast(20000000, 20000000));
+	KUNIT_EXPECT_FALSE(test, freq_sample_too_fast(22500000, 20000000));
+	KUNIT_EXPECT_TRUE(test, freq_sample_too_fast(22500001, 20000000));
+	KUNIT_EXPECT_TRUE(test, freq_sample_too_fast(1ULL << 62, 20000000));
+	KUNIT_EXPECT_FALSE(test, freq_sample_too_fast(0, 20000000));
 }
 
 struct trouble_case {
@@ -111,7 +130,7 @@ static void trouble_desc(const struct trouble_case *c, char *desc)
 
 KUNIT_ARRAY_PARAM(trouble, trouble_cases, trouble_desc);
 
-/* As skip_sample() in aperfmperf.c counts */
+/* As judge_sample() in aperfmperf.c counts */
 static void when_the_scale_is_given_up(struct kunit *test)
 {
 	const struct trouble_case *c = test->param_value;
@@ -131,7 +150,8 @@ static void when_the_scale_is_given_up(struct kunit *test)
 static struct kunit_case freq_sample_cases[] = {
 	KUNIT_CASE_PARAM(scale_of_samples, scale_gen_params),
 	KUNIT_CASE(scale_is_exact_at_any_length),
-	KUNIT_CASE_PARAM(validity_of_samples, valid_gen_params),
+	KUNIT_CASE_PARAM(what_is_usual, usual_gen_params),
+	KUNIT_CASE(mperf_is_bounded_by_the_tsc),
 	KUNIT_CASE_PARAM(when_the_scale_is_given_up, trouble_gen_params),
 	{}
 };

@@ -16,52 +16,31 @@ struct turbo_bin {
 	u8	ratio;
 };
 
-/**
- * struct turbo_table - what a package can give, as its registers say
- * @base: ratio of the clock that MPERF counts, same unit as the bins
- * @nr_bins: entries of @bins in use
- * @bins: by number of cores, strictly rising; ratios are as reported and never
- *	zero, usually falling
- */
+/* Bins by number of cores, strictly rising; ratios are as reported and never zero */
 struct turbo_table {
-	u8			base;
+	u8			base;		/* the clock that MPERF counts */
 	u8			nr_bins;
 	struct turbo_bin	bins[TURBO_BINS_MAX];
 };
 
-/**
- * struct turbo_layout - where a family of CPUs keeps its turbo table, and how
- * @name: for tests
- * @base_msr: register with the base ratio
- * @base_shift: lowest bit of the base ratio
- * @base_mask: the base ratio's width, right-aligned
- * @limit_msrs: registers with the bins, unused ones are 0
- * @nr_bytes: how many of their bytes are ratios by number of cores, if any
- * @byte_mask: the bits of such a byte that are the ratio
- * @decode: appends the bins in the values of @limit_msrs to the table
- */
+/* Where a family of CPUs keeps its turbo table, and how */
 struct turbo_layout {
-	const char	*name;
-	u32		base_msr;
-	u8		base_shift;
-	u8		base_mask;
-	u32		limit_msrs[TURBO_LIMIT_MSRS];
-	u8		nr_bytes;
-	u8		byte_mask;
-	void		(*decode)(struct turbo_table *table,
-				  const struct turbo_layout *layout, const u64 *limits);
+	const char *name;
+	u32	base_msr;	/* the base ratio: shift right, then mask */
+	u8	base_shift;
+	u8	base_mask;
+	u32	limit_msrs[TURBO_LIMIT_MSRS];	/* the bins; 0 if unused */
+	u8	nr_bytes;	/* so many bytes of them are ratios by number of cores */
+	u8	byte_mask;
+	/* Appends the bins in the values of limit_msrs to the table */
+	void	(*decode)(struct turbo_table *table, const struct turbo_layout *layout,
+			  const u64 *limits);
 };
 
 /* In place of a number of cores: the fewest that give the second highest ratio */
 #define TURBO_SECOND_RATIO	0
 
-/**
- * struct turbo_model - how one CPU model is treated
- * @vfm: vendor, family and model, as in <asm/intel-family.h>
- * @cores: freq_max is the turbo clock with this many cores active, or
- *	%TURBO_SECOND_RATIO
- * @layout: how to read the turbo table
- */
+/* freq_max of a model is its turbo clock with so many active cores */
 struct turbo_model {
 	u32				vfm;
 	u8				cores;
