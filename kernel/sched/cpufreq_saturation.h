@@ -58,14 +58,20 @@ static inline void saturation_idle(struct saturation *s, u64 time)
  * @wait: ns that the CPU is busy for, at least, before it counts as saturated
  * @given: capacity that it had since the last tick
  * @max: its capacity at the highest frequency
+ *
+ * Return: does it ask for more than before?
  */
-static inline void saturation_tick(struct saturation *s, u64 time, u64 wait, u32 given, u32 max)
+static inline bool saturation_tick(struct saturation *s, u64 time, u64 wait, u32 given, u32 max)
 {
 	u64 busy = time - s->since;
+	u32 floor = min(2 * given, max);
 
 	s->busy = min(busy, SATURATION_PATIENCE * wait);
-	if (s->floor || busy >= max(wait, s->usual + (s->usual >> 1)))
-		s->floor = max(s->floor, min(2 * given, max));
+	if (floor <= s->floor || (!s->floor && busy < max(wait, s->usual + (s->usual >> 1))))
+		return false;
+
+	s->floor = floor;
+	return true;
 }
 
 #endif /* _KERNEL_SCHED_CPUFREQ_SATURATION_H */

@@ -22,16 +22,20 @@ static void test_ticks_to_the_top(struct kunit *test)
 		{ 215, MS(5), 4 }, { 215, MS(6), 5 }, { 215, MS(13), 7 }, { 215, MS(32), 14 },
 	};
 	struct saturation s;
-	u32 given;
+	u32 given, floor;
 	int i, ticks;
+	bool more;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		s = (struct saturation){ .since = 100, .usual = cases[i].usual };
 		given = cases[i].given;
 		for (ticks = 0; s.floor < 1024 && ticks < 50; ticks++) {
-			saturation_tick(&s, 100 + (ticks + 1) * TICK, WAIT, given, 1024);
+			floor = s.floor;
+			more = saturation_tick(&s, 100 + (ticks + 1) * TICK, WAIT, given, 1024);
+			KUNIT_EXPECT_EQ_MSG(test, more, s.floor > floor, "row %d", i);
 			given = max(given, s.floor);
 		}
+		KUNIT_EXPECT_FALSE(test, saturation_tick(&s, MS(500), WAIT, 1024, 1024));
 		KUNIT_EXPECT_EQ_MSG(test, ticks, cases[i].ticks, "row %d", i);
 	}
 }

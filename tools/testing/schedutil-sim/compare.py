@@ -20,7 +20,7 @@ from simulator import HERE, TOP
 MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
 RANDOM = ("random", "timed-20", "timed-100")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
-INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "mix")
+INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "chains", "mix")
 DRIVERS = ("driver=fast", "driver=slow", "driver=perf", "cpus=3")
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "base": ("base", []), "off": ("ours", ["saturation_us=0"]),

@@ -49,10 +49,12 @@ static const char *const rule_names[] = {
 };
 
 /* What streams may contain; all is "a mix of all" */
-enum feature { RT = 1, DL = 2, IRQ = 4, UCLAMP = 8, SCX = 16, IO = 32, BARE = 64 };
+enum feature { RT = 1, DL = 2, IRQ = 4, UCLAMP = 8, SCX = 16, IO = 32, BARE = 64,
+	       CHAINS = 128 };
 static const struct { const char *name; unsigned int set; } features[] = {
 	{ "fair", 0 }, { "rt", RT }, { "dl", DL }, { "irq", IRQ }, { "uclamp", UCLAMP },
-	{ "scx", SCX }, { "io", IO }, { "bare", BARE }, { "mix", RT | DL | IRQ | UCLAMP | SCX | IO },
+	{ "scx", SCX }, { "io", IO }, { "bare", BARE }, { "chains", CHAINS },
+	{ "mix", RT | DL | IRQ | UCLAMP | SCX | IO | CHAINS },
 };
 
 static struct {
@@ -146,6 +148,8 @@ static struct need need_of(int cpu)
 	double fair = fmin2(fmax2(fmax2(a->util_avg, a->runnable_avg), a->util_est), cap);
 	struct need n = { .floor = cap };
 
+	if (run.ours && st.features & CHAINS)
+		fair = fmin2(fmax2(fair, rq->chain_util), cap);
 	if (shim_scx_enabled)
 		used = rq->scx.cpuperf_target;
 	if (!shim_scx_switched_all)
@@ -295,7 +299,9 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		must_rise = lo > was && o.due;
 		must_fall = hi < was && o.due && (free || shared() || st.idled > st.due);
 	} else if (was && tells) {
-		double rise = (double)lo - was, fall = (double)was - hi;
+		/* Whatever is above the capacity is the highest level. */
+		unsigned long top = on_perf_path() ? shim_capacity : ULONG_MAX;
+		double rise = (double)min(lo, top) - was, fall = (double)min(was, top) - hi;
 		bool asked = level_of(own.lo - ROUNDING) > was;
 
 		note(&o.more, rise > 0);
@@ -448,6 +454,8 @@ static void new_signals(int cpu)
 			.util_avg = a->util_avg, .util_est = rnd(a->util_avg + 200),
 		};
 	}
+	if (st.features & CHAINS)
+		rq->chain_util = rnd(3) ? walk(rq->chain_util, shim_capacity) : 0;
 	if (st.features & RT)
 		rq->avg_rt.util_avg = rnd(3) ? walk(rq->avg_rt.util_avg, 300) : 0;
 	if (st.features & DL)
@@ -639,6 +647,7 @@ static void set_window(void)
 	unsigned int value = run.chosen_window ? run.window / 1000 : us[rnd(5)];
 
 	tunable("rate_limit_us", value);
+	tunable("chains", !!(st.features & CHAINS));
 	run.window = value * 1000ull;
 }
 
@@ -752,7 +761,7 @@ int main(int argc, char **argv)
 	unsigned int first = 1, streams = 100, steps = 400;
 
 	run.cpus = 1;
-	run.features = features[8].set;
+	run.features = features[9].set;
 	for (int i = 1; i < argc; i++) {
 		char word[16];
 		unsigned int value;

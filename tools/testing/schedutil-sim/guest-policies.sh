@@ -166,7 +166,7 @@ load()
 ######## What must not be lost
 
 # ms until a busy CPU has the highest frequency. One that is busy for $saturation, and
-# for a quarter longer than lately, at most 10 times of it, is given twice as much at each
+# for half as long again as lately, at most 10 times of it, is given twice as much at each
 # tick; without that its utilisation gets there in 200 ms.
 bound()
 {

@@ -25,7 +25,7 @@ from virtual_silicon import boot, cpio, initramfs, machine, paths  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"
-PASSIVE = "intel_pstate=passive cpufreq.default_governor=schedutil"
+PASSIVE = "intel_pstate=passive cpufreq.default_governor="
 LOADS = ("hackbench", "pipe_one", "pipe_two", "churn", "cyclic_100us", "cyclic_1ms", "rt_1ms",
          "bursts_20ms", "bursts_100ms", "work_20ms", "work_100ms", "noise_30", "light_10")
 MODES = ("step", "new", "return")
@@ -93,7 +93,7 @@ def loads(options: argparse.Namespace) -> int:
     for name, image in kernels(options):
         said = guest(options, f"loads-{name}", options.machine, 4, image,
                      f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}'\n{script}",
-                     PASSIVE, compiled(options.out, "guest-load"))
+                     PASSIVE + options.governor, compiled(options.out, "guest-load"))
         for line in said.splitlines():
             load, *words = line.split()
             if load in LOADS and len(words) == 5:
@@ -119,16 +119,19 @@ def cost(options: argparse.Namespace) -> int:
                        "guest-load bursts 0,1,2,3 1 20 >/dev/null; "
                        "hackbench -g 2 -l 200 >/dev/null" for _ in range(options.repeat + 1))
     for name, image in kernels(options):
-        said = guest(options, f"cost-{name}", options.machine, 4, image, script, PASSIVE,
-                     compiled(options.out, "guest-load"))
+        said = guest(options, f"cost-{name}", options.machine, 4, image, script,
+                     PASSIVE + options.governor, compiled(options.out, "guest-load"))
         rows = [[int(word) for word in line.split()] for line in said.splitlines()]
-        same, changed = [], []
+        same: list[float] = []
+        changed: list[float] = []
+        whole: list[float] = []
         for before, after in zip(rows, rows[1:]):
             d = [b - a for a, b in zip(before, after)]
             same.append(round(1000 * d[1] / d[0] / after[4], 1))
             changed.append(round(1000 * d[3] / d[2] / after[4], 1))
+            whole.append(round((d[1] + d[3]) / after[4]))
         print(f"{name:8} nothing changes {middle(same)}  the frequency changes "
-              f"{middle(changed)}", flush=True)
+              f"{middle(changed)}  in all, thousands {middle(whole)}", flush=True)
     return 0
 
 
@@ -141,7 +144,7 @@ def steps(options: argparse.Namespace) -> int:
         mode = ""
         found: dict[str, list[list[float]]] = {}
         for line in guest(options, f"steps-{name}", "sapphire-rapids", 2, image, script,
-                          PASSIVE).splitlines():
+                          PASSIVE + options.governor).splitlines():
             if line in MODES:
                 mode = line
             else:
@@ -160,7 +163,8 @@ def energy(options: argparse.Namespace) -> int:
         for name, (work, period, number) in MIX.items() for _ in range(options.repeat))
     for name, image in kernels(options):
         found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"energy-{name}", options.machine, 4, image, script, PASSIVE,
+        for line in guest(options, f"energy-{name}", options.machine, 4, image, script,
+                          PASSIVE + options.governor,
                           compiled(options.out, "guest-load")).splitlines():
             load, *words = line.split()
             found.setdefault(load, []).append([float(word) / 1000 for word in words])
@@ -190,6 +194,7 @@ def parse() -> argparse.Namespace:
     group.add_argument("--hz", type=int, default=250, help="of the kernel")
     group = parser.add_argument_group("loads, steps, cost and energy")
     group.add_argument("--machine", default="sapphire-rapids", help="of loads, cost and energy")
+    group.add_argument("--governor", default="schedutil")
     group.add_argument("--repeat", type=int, default=20)
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
     return parser.parse_args()

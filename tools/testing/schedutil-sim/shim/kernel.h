@@ -57,6 +57,7 @@ typedef uint8_t u8;
 #define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
 #define cap_scale(v, s)		((v) * (s) >> SCHED_CAPACITY_SHIFT)
 #define u64_u32_load(x)		READ_ONCE(x)
+#define data_race(x)		(x)
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 #define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
 #define WARN_ON(c)		({ bool _c = (c); assert(!_c); _c; })
@@ -148,6 +149,7 @@ struct rq {
 	struct sched_avg	avg_rt, avg_dl, avg_irq;
 	unsigned int		nr_running;
 	u64			clock, clock_idle, idle_stamp;
+	unsigned long		chain_util;
 	int			cpu;
 	struct task_struct	*curr, *idle;
 	unsigned long		idle_calls;
@@ -177,6 +179,9 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define task_on_rq_queued(p)	false
 #define current			((struct task_struct *)NULL)
 #define lsub_positive(p, v)	(*(p) -= min(*(p), (v)))
+
+#define cpu_util_chain(rq)	((rq)->chain_util)
+#define sched_chain_use(use)	do { } while (0)
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
 #define idle_cpu(cpu)	(cpu_rq(cpu)->curr == cpu_rq(cpu)->idle && !cpu_rq(cpu)->nr_running)
