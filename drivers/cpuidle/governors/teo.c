@@ -11,7 +11,7 @@
  * keeps a *score*, the decaying mean of what entering it would have gained in
  * energy. The target residency T of a state is where the driver sees the
  * break-even with the next shallower one, so an idle time d gains (d - T) / T,
- * which is a loss if d was too short. It counts as 3 T at most, so that a long
+ * which is a loss if d was too short. It counts as 4 T at most, so that a long
  * idle time among many short ones does not outweigh them all. The governor
  * enters the deepest state whose score is not negative, whose target residency
  * fits into the time to the next timer and whose exit latency fits into the
@@ -25,16 +25,19 @@
  * or a time limit ended goes on: the governor is asked again, and all that it
  * decided since the beginning learns from the whole, once something else ends it.
  *
- * *The tick* is like a state whose target residency is half a tick period, which
- * is how far away the tick is in the mean. It is stopped if the score is
- * positive and the next timer is not within a period. Else the state has to
- * fit into the time to the tick, and one that is too shallow ends there. After
- * three ticks in a row, or with the tick stopped already and no timer within a
- * period, the time to the next timer alone decides.
+ * *The tick* is like a state whose target residency is a quarter of a tick
+ * period: one of four idle times of that length is cut by a tick, which costs
+ * as much as to stop it four times, or more. It is stopped if the score is positive and
+ * the next timer is not within a period. Else the state has to fit into the time
+ * to the tick, and one that is too shallow ends there. For that a shallow state
+ * keeps it: there a tick costs next to nothing. After three ticks in a row, or
+ * with the tick stopped already and no timer within a period, the time to the
+ * next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. As it is part of the measured idle time, the governor observes
- * it: a CPU woken by the timer it was waiting for knows when that was due.
+ * it: a CPU woken by the timer it was waiting for knows when that was due. Until
+ * then the driver's figure counts.
  *
  * *The time to the next timer* is not cheap to find out. Where idle times come
  * to less than half of what all but the shallow states need, it is not asked for,
@@ -229,7 +232,8 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 	state = teo_choose(drv, dev, latency_req, row, drv->state_count - 1,
 			   stop ? cpu->sleep : cpu->delta);
 
-	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING))
+	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING) ||
+	    (row && teo_shallow(drv, cpu->deep, state)))
 		*stop_tick = tick_stopped;
 	return state;
 }
@@ -311,9 +315,8 @@ static int teo_enable_device(struct cpuidle_driver *drv,
 	memset(cpu, 0, sizeof(*cpu));
 	teo_table_init(&cpu->table, drv, TICK_NSEC);
 	cpu->deep = teo_deep_column(drv);
-	/* Until it is seen: between the best and the worst case. */
 	for (i = 0; i < drv->state_count; i++)
-		cpu->latency[i] = drv->states[i].exit_latency_ns / 2;
+		cpu->latency[i] = drv->states[i].exit_latency_ns;
 
 	return 0;
 }

@@ -21,10 +21,13 @@
 #define TEO_ONE			4096
 
 /* An idle time counts as so many target residencies at most. */
-#define TEO_MOST		3
+#define TEO_MOST		4
 
 /* Means are over about 1 << TEO_MEMORY events, fewer at first. */
-#define TEO_MEMORY		5
+#define TEO_MEMORY		4
+
+/* A tick that comes costs an exit and an entry: four times as much as a stop. */
+#define TEO_TICK_SHIFT		2
 
 /* The states, and one for the tick. */
 #define TEO_COLUMNS		(CPUIDLE_STATE_MAX + 1)
@@ -47,7 +50,7 @@ struct teo_column {
 /**
  * struct teo_table - the idle states and the tick
  * @nr_states: number of idle states
- * @column: the states, then the tick, which is half a period away in the mean
+ * @column: the states, then the tick
  */
 struct teo_table {
 	int nr_states;
@@ -88,7 +91,7 @@ static inline void teo_table_init(struct teo_table *table,
 	for (i = 0; i < drv->state_count; i++)
 		teo_column_init(&table->column[i],
 				drv->states[i].target_residency_ns);
-	teo_column_init(&table->column[drv->state_count], tick / 2);
+	teo_column_init(&table->column[drv->state_count], tick >> TEO_TICK_SHIFT);
 	table->nr_states = drv->state_count;
 }
 
@@ -99,7 +102,7 @@ static inline void teo_table_init(struct teo_table *table,
  *
  * The driver states with T where a state starts to take less energy than the next
  * shallower one. Both energies grow linearly with d, so what is gained (or, below
- * T, lost) is proportional to d - T. In units of T, and with d counted up to 3 T:
+ * T, lost) is proportional to d - T. In units of T, and with d counted up to 4 T:
  *
  *	gain = (d - T) / T
  *
@@ -225,6 +228,18 @@ static inline int teo_deep_column(const struct cpuidle_driver *drv)
 		if (drv->states[i].target_residency_ns >= RESIDENCY_THRESHOLD_NS)
 			break;
 	return i;
+}
+
+/**
+ * teo_shallow - is it a state that has deeper ones, which are not shallow?
+ * @drv: the driver
+ * @deep: first column that is not shallow
+ * @state: the state
+ */
+static inline bool teo_shallow(const struct cpuidle_driver *drv, int deep,
+			       int state)
+{
+	return state < deep && deep < drv->state_count;
 }
 
 /* Half of what it takes, in the mean: there is no need to know the next timer. */

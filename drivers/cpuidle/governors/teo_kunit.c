@@ -98,14 +98,14 @@ static void test_gain(struct kunit *test)
 		{ 200, 150, -TEO_ONE / 4 },
 		{ 200, 200, 0 },
 		{ 200, 500, TEO_ONE * 3 / 2 },
-		{ 200, 600, 2 * TEO_ONE },
-		{ 200, 601, 2 * TEO_ONE },
+		{ 200, 800, 3 * TEO_ONE },
+		{ 200, 801, 3 * TEO_ONE },
 		{ 800000, 0, -TEO_ONE },
 		{ 800000, 1600000, TEO_ONE },
-		{ 800000, KTIME_MAX, 2 * TEO_ONE },
+		{ 800000, KTIME_MAX, 3 * TEO_ONE },
 		{ NSEC_PER_SEC, 0, -TEO_ONE },
-		{ NSEC_PER_SEC, KTIME_MAX, 2 * TEO_ONE },
-		{ 1, KTIME_MAX, 2 * TEO_ONE },
+		{ NSEC_PER_SEC, KTIME_MAX, 3 * TEO_ONE },
+		{ 1, KTIME_MAX, 3 * TEO_ONE },
 		/* State 0's is never asked for, but must do no harm. */
 		{ 0, KTIME_MAX, -TEO_ONE },
 	};
@@ -116,7 +116,7 @@ static void test_gain(struct kunit *test)
 		teo_column_init(&col, cases[i].residency);
 		gain = teo_gain(&col, cases[i].idle);
 		/* For a second the reciprocal is 0.3 % off. */
-		KUNIT_EXPECT_LE_MSG(test, abs(gain - cases[i].gain), TEO_ONE / 100,
+		KUNIT_EXPECT_LE_MSG(test, abs(gain - cases[i].gain), TEO_ONE / 64,
 				    "T %lld, idle %lld: %d, must be %d",
 				    cases[i].residency, cases[i].idle, gain,
 				    cases[i].gain);
@@ -143,7 +143,7 @@ static void test_learn(struct kunit *test)
 	}
 }
 
-/* The first event counts for half, and later ones for a 32nd. */
+/* The first event counts for half, and later ones for a 16th. */
 static void test_learn_weights(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
@@ -157,7 +157,7 @@ static void test_learn_weights(struct kunit *test)
 		teo_learn(&f->row, &f->table, 0, false);
 	before = f->row.score[3];
 	teo_learn(&f->row, &f->table, KTIME_MAX, false);
-	KUNIT_EXPECT_LE(test, abs(f->row.score[3] - before - 3 * TEO_ONE / 32), 1);
+	KUNIT_EXPECT_LE(test, abs(f->row.score[3] - before - 4 * TEO_ONE / 16), 1);
 }
 
 /* A timer that comes early says nothing against a state. */
@@ -288,8 +288,8 @@ static const struct history_case history_cases[] = {
 	  &hsx, 4 * MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, false },
 	{ "hsx, HZ 1000: but they do there",
 	  &hsx, MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, true },
-	{ "skx: evenly up to 2 ms is C6, not C1E",
-	  &skx, 4 * MS, NO_LIMIT, 0, 0, 0, 2 * MS, 3, false },
+	{ "skx: evenly up to 1.6 ms is C6, not C1E",
+	  &skx, 4 * MS, NO_LIMIT, 0, 0, 0, 1600 * US, 3, false },
 	{ "spr: one long one of ten does not make C6 right",
 	  &spr, 4 * MS, NO_LIMIT, 90, 20 * US, 100 * MS, 100 * MS, 2, false },
 	{ "spr: idle times of 15 s are not too long to count",
@@ -401,9 +401,9 @@ static void test_surely_shallow(struct kunit *test)
 		{ &skx, 11 * US, 2, false },
 		{ &spr, 390 * US, 3, true },
 		{ &spr, 410 * US, 3, false },
-		{ &c1_only, 900 * US, 2, true },
-		{ &c1_only, 1100 * US, 2, false },
-		{ &poll_only, 900 * US, 1, true },
+		{ &c1_only, 450 * US, 2, true },
+		{ &c1_only, 550 * US, 2, false },
+		{ &poll_only, 450 * US, 1, true },
 	};
 	struct fixture *f = new_fixture(test);
 	int i, n;
@@ -418,6 +418,18 @@ static void test_surely_shallow(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, teo_surely_shallow(&f->row, cases[i].deep),
 				    cases[i].sure, "row %d", i);
 	}
+}
+
+/* Where there are states to come to: not where all are shallow. */
+static void test_shallow(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+
+	set_up(f, &spr, 4 * MS);
+	KUNIT_EXPECT_TRUE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 2));
+	KUNIT_EXPECT_FALSE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 3));
+	set_up(f, &c1_only, 4 * MS);
+	KUNIT_EXPECT_FALSE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 1));
 }
 
 static void test_class(struct kunit *test)
@@ -534,6 +546,7 @@ static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_history),
 	KUNIT_CASE(test_monotone),
 	KUNIT_CASE(test_surely_shallow),
+	KUNIT_CASE(test_shallow),
 	KUNIT_CASE(test_class),
 	KUNIT_CASE(test_timer_ended),
 	KUNIT_CASE(test_idle_time),

@@ -105,11 +105,19 @@ def slow_exit(trace: Trace) -> None:
             trace.idle(550 * US, before_tick=3 * MS)
 
 
+def quick_exit(trace: Trace) -> None:
+    """Timers show that the exit takes less than the driver says: the rest is long enough."""
+    for _ in range(100):
+        trace.idle(2000 * US, 2000 * US, before_tick=3 * MS)
+    for _ in range(1000):
+        trace.idle(1000 * US, before_tick=3 * MS)
+
+
 def stopped_already(trace: Trace) -> None:
     """An interrupt without a task; after most, a task makes the next one short."""
     for n in range(400):
         trace.idle(60 * MS)
-        if n % 6:
+        if n % 12:
             trace.idle(20 * US)
         else:
             trace.idle(300 * MS, 310 * MS, goes_on=True)
@@ -117,7 +125,12 @@ def stopped_already(trace: Trace) -> None:
 
 def tick_soon(trace: Trace) -> None:
     for _ in range(300):
-        trace.idle(1200 * US, before_tick=300 * US)
+        trace.idle(900 * US, before_tick=300 * US)
+
+
+def too_short_for_c2(trace: Trace) -> None:
+    for _ in range(2000):
+        trace.idle(700 * US)
 
 
 def beyond_polling(trace: Trace) -> None:
@@ -137,6 +150,9 @@ class Case:
 CASES = {
     "idle": Case(idle_for_long, "c1-c6", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "idle, two states": Case(idle_for_long, "c1", lambda r: r["ticks"] < 30),
+    "idle, limit": Case(
+        idle_for_long, "spr-c02", lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "1000")
+    ),
     "idle, deepest beyond the tick": Case(
         idle_for_long, "skl", lambda r: r["ticks"] < 30 and r["more"] < 1.02
     ),
@@ -148,12 +164,24 @@ CASES = {
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
     "tick soon": Case(tick_soon, "spr-c02", lambda r: r["too_deep"] < 10),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
+    "shallow keeps the tick": Case(
+        too_short_for_c2, "amd-genoa", lambda r: r["tick_stops"] < 5, ("--hz", "1000")
+    ),
+    "no deeper state": Case(
+        too_short_for_c2, "c1", lambda r: r["tick_stops"] > 1900, ("--hz", "1000")
+    ),
     "polling keeps the tick": Case(
         tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")
     ),
     "in turns": Case(in_turns, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "by end": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "slow exit": Case(slow_exit, "{slow}", lambda r: r["too_deep"] < 300),
+    "quick exit": Case(
+        quick_exit,
+        "{slow}",
+        lambda r: r["adequate"] > 0.97 * r["decisions"],
+        ("--exit-latency", "25"),
+    ),
     "stopped already": Case(stopped_already, "spr-c02", lambda r: r["more"] < 1.1),
     "overhead": Case(
         by_end,
