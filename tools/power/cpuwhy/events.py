@@ -68,6 +68,21 @@ def task(head: str) -> tuple[str, int]:
     return ("<idle>" if tid == 0 else match["comm"]), tid
 
 
+def switch(text: str) -> tuple[str, str, str] | None:
+    """Of sched_switch: the number of the task before, name and number of the next, in the
+    kernel's own words or in those of trace-cmd's plugin ("comm:1 [120] S ==> comm:2 [120]")."""
+    before, _, after = text.partition(" ==> ")
+    try:
+        if after.startswith("next_comm="):
+            comm, _, rest = after[10:].rpartition(" next_pid=")
+            previous = before[before.rindex(" prev_pid=") + 10:]
+            return previous.split(None, 1)[0], comm, rest.split(None, 1)[0]
+        comm, _, tid = after[:after.rindex(" [")].rpartition(":")
+        return before[:before.rindex(" [")].rpartition(":")[2], comm, tid
+    except (ValueError, IndexError):
+        return None
+
+
 @dataclass
 class Source:
     """A trace that can be read once from start to end."""
@@ -118,9 +133,8 @@ class Source:
             fields = "comm,tid,cpu,time,event,trace" + ",ip,sym" * ("CALLCHAIN" in self.header)
             return ["perf", "script", "-i", str(self.path), "--ns", "--show-lost-events",
                     "-F", fields]
-        # sched_switch's plugin has a form of its own; the others only add names.
-        return ["trace-cmd", "report", "-i", str(self.path), "-t", "-n", "sched_switch",
-                "-n", "sched_waking"]
+        # The plugins' forms take a fifth less time than the events' own.
+        return ["trace-cmd", "report", "-i", str(self.path), "-t", "-n", "sched_waking"]
 
     @contextmanager
     def lines(self) -> Iterator[IO[str]]:
@@ -169,7 +183,9 @@ class Source:
                     or "failed to process" in low or "truncated" in low or "corrupt" in low):
                 raise Fail(f"{self.path}: cut off or damaged; {reader} says: {line}")
         if status:
-            last = lines[-1] if lines else f"exit status {status}"
+            # perf says of any file which fields its events do not have.
+            lines = [line for line in lines if not line.endswith("Ignoring.")]
+            last = lines[-1] if lines else f"exit status {status}, so it is cut off or damaged"
             raise Fail(f"{self.path}: {reader} cannot read it: {last}")
 
     def lost_at_end(self) -> dict[int, int]:

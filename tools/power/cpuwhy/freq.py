@@ -12,13 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .errors import Fail
-from .events import Facts, Handler, Reader, Source
+from .events import Facts, Handler, Reader, Source, switch
 from .states import Machine
 
 #: A request higher by this much than at first is one that was waited for.
 RISE = 1.1
 #: A clock this near to the request is the request's.
 REACHED = 0.95
+#: Clocks over less than this are those of the reads themselves.
+SHORTEST = 100_000              # ns
+#: A governor's rate limit shorter than the tick is not what is waited for.
+TICK = 4_000_000                # ns, if it is not known
 #: Bins of a timeline; when they are full two become one.
 BINS = 512
 FIRST_BIN = 1 << 20             # ns
@@ -29,7 +33,7 @@ LIMITS = re.compile(r"min=(\d+) max=(\d+) cpu_id=(\d+)")
 MSR = re.compile(r"([0-9a-f]+), value ([0-9a-f]+)")
 SAMPLE = re.compile(r"\bfreq=(\d+)")
 TO = re.compile(r"\bto=(\d+)")
-SWITCH = re.compile(r"prev_pid=(\d+) .* next_comm=(.*) next_pid=(\d+) ")
+BASE = re.compile(r"\bmperf=(\d+) aperf=([1-9]\d*) .*freq=(\d+)")
 
 
 class Timeline:
@@ -77,27 +81,28 @@ class Timeline:
 
 @dataclass
 class Episode:
-    """A CPU became busy and got its highest request late."""
+    """A CPU was busy and got its highest request late."""
     cpu: int
     task: str
-    start: int                  # ns
+    start: int                  # ns; of the busy time, or when its lowest request was sent
     waited: int                 # until the highest request was sent
     first: int                  # until the first higher one was
     steps: int
-    low: float                  # request at the start, kHz
+    low: float                  # lowest request, kHz
     high: float
-    limit: float                # of the policy, if the trace has it
+    limit: float = 0.0          # of the policy, kHz, if it is below the highest clock
+    held: int = 0               # ns, the governor's rate limit if the steps keep to it
     reached: int = -1           # ns from the request to the clock; -1 not seen
     got: float = 0.0            # the highest clock seen after the request, kHz
 
     def why(self) -> str:
-        parts = []
-        if self.steps > 1:
-            parts.append(f"asked in {self.steps} steps, first after {self.first / 1e6:.1f} ms")
-        else:
-            parts.append(f"asked only after {self.first / 1e6:.1f} ms")
+        late = f"after {self.first / 1e6:.1f} ms"
+        parts = [f"asked in {self.steps} steps, first {late}" if self.steps > 1
+                 else f"asked only {late}"]
+        if self.held:
+            parts.append(f"held by rate_limit_us, {self.held / 1e6:.3g} ms")
         if self.limit and self.high >= self.limit * 0.999:
-            parts.append("up to the policy's limit")
+            parts.append(f"up to the policy's limit of {self.limit / 1000:.0f} MHz")
         if self.reached >= 0:
             parts.append(f"clock there within {self.reached / 1e6:.1f} ms of the request")
         elif self.got:
@@ -114,28 +119,35 @@ class Cpu:
     limit: float = 0.0
     requests: int = 0
     task: str = ""                      # that runs; nothing while idle
-    busy_since: int = -1
     asked: Timeline = field(default_factory=Timeline)
     clock: Timeline = field(default_factory=Timeline)
     busy: Timeline = field(default_factory=Timeline)
     changed: int = -1                   # when busy began or ended
-    low: float = 0.0
-    raises: list[int] = field(default_factory=list)     # in this busy time: first and last
-    steps: int = 0
+    start: int = -1                     # of the climb: busy, or sent its lowest request
+    low: float = 0.0                    # where it began; 0 not known
+    high: float = 0.0
+    raises: list[int] = field(default_factory=list)     # when each higher request was sent
     reached: int = -1
     got: float = 0.0
     aperf: int | None = None
     counters: tuple[int, int, int] | None = None        # time, aperf, mperf
 
+    def climb(self, start: int, low: float) -> None:
+        """From here on higher requests are counted."""
+        self.start, self.low, self.high, self.raises = start, low, low, []
+        self.reached, self.got = -1, 0.0
+
 
 class Analysis:
     """Handlers that follow each CPU."""
 
-    def __init__(self, base_khz: float, threshold: int):
+    def __init__(self, base_khz: float, threshold: int, machine: Machine | None = None):
         self.base_khz, self.threshold = base_khz, threshold
+        self.policies = machine.policies if machine else {}
+        self.tick = 1_000_000_000 // machine.hz if machine and machine.hz else TICK
+        self.top = 0.0                  # the highest clock that was ever allowed or asked for
         self.cpus: dict[int, Cpu] = {}
         self.episodes: list[Episode] = []
-        self.end = 0
 
     def handlers(self) -> dict[str, Handler]:
         return {"cpu_frequency": self._frequency, "cpu_frequency_limits": self._limits,
@@ -144,7 +156,9 @@ class Analysis:
 
     def cpu(self, number: int) -> Cpu:
         if number not in self.cpus:
-            self.cpus[number] = Cpu(number)
+            policy = self.policies.get(number)
+            self.cpus[number] = Cpu(number, limit=policy.limit if policy else 0.0)
+            self.top = max(self.top, policy.highest if policy else 0.0)
         return self.cpus[number]
 
     def _frequency(self, now: int, number: int, head: str, text: str) -> None:
@@ -171,19 +185,29 @@ class Analysis:
         if cpu.since >= 0:
             cpu.asked.add(cpu.since, now, cpu.request)
         cpu.requests += 1
-        if cpu.task and cpu.request and khz > cpu.request:
-            if khz >= cpu.low * RISE:
-                cpu.raises = [*cpu.raises[:1], now]
-                cpu.steps += 1
-                cpu.reached, cpu.got = -1, 0.0
+        self.top = max(self.top, khz)
         cpu.request, cpu.since = khz, now
+        if not cpu.task:
+            return
+        if not cpu.low:
+            cpu.climb(cpu.start, khz)
+        elif khz < cpu.low:
+            self._close(cpu)
+            cpu.climb(now, khz)
+        elif khz > cpu.high and khz >= cpu.low * RISE:
+            cpu.high = khz
+            cpu.raises.append(now)
+            cpu.reached, cpu.got = -1, 0.0
 
     def _limits(self, now: int, number: int, head: str, text: str) -> None:
         if match := LIMITS.search(text):
             self.cpu(int(match[3])).limit = float(match[2])
+            self.top = max(self.top, float(match[2]))
 
     def _sample(self, now: int, number: int, head: str, text: str) -> None:
         cpu = self.cpu(number)
+        if not self.base_khz and (match := BASE.search(text)):
+            self.base_khz = float(match[3]) * int(match[1]) / int(match[2])
         if match := SAMPLE.search(text):
             khz = float(match[1])
             # amd_pstate_perf tells it in MHz.
@@ -203,6 +227,8 @@ class Analysis:
         if register == APERF:
             cpu.aperf = value
         elif register == MPERF and cpu.aperf is not None:
+            if cpu.counters and now - cpu.counters[0] < SHORTEST:
+                return
             before, cpu.counters = cpu.counters, (now, cpu.aperf, value)
             cpu.aperf = None
             if before and value > before[2] and cpu.counters[1] > before[1] and self.base_khz:
@@ -219,19 +245,18 @@ class Analysis:
                 cpu.reached = since - cpu.raises[-1]
 
     def _switch(self, now: int, number: int, head: str, text: str) -> None:
-        match = SWITCH.search(text)
-        if not match:
+        switched = switch(text)
+        if not switched:
             return
-        self.end = now
+        previous, comm, tid = switched
         cpu = self.cpu(number)
-        if match[3] == "0":
+        if tid == "0":
             self._idle(now, cpu)
-        elif match[1] == "0" or not cpu.task:
+        elif previous == "0" or not cpu.task:
             if cpu.changed >= 0:
                 cpu.busy.add(cpu.changed, now, 0.0)
-            cpu.changed = cpu.busy_since = now
-            cpu.task, cpu.low, cpu.raises, cpu.steps = match[2], cpu.request, [], 0
-            cpu.reached, cpu.got = -1, 0.0
+            cpu.changed, cpu.task = now, comm
+            cpu.climb(now, cpu.request)
 
     def _idle(self, now: int, cpu: Cpu) -> None:
         if cpu.changed >= 0:
@@ -241,15 +266,25 @@ class Analysis:
         cpu.task = ""
 
     def _close(self, cpu: Cpu) -> None:
-        """The busy time is over: was its highest request late?"""
-        if not cpu.task or not cpu.raises or cpu.low <= 0:
+        """The climb is over: was its highest request late?"""
+        if not cpu.task or not cpu.raises:
             return
-        waited = cpu.raises[-1] - cpu.busy_since
+        waited = cpu.raises[-1] - cpu.start
         if waited >= self.threshold:
             self.episodes.append(Episode(
-                cpu.number, cpu.task, cpu.busy_since, waited, cpu.raises[0] - cpu.busy_since,
-                cpu.steps, cpu.low, cpu.request, cpu.limit, cpu.reached, cpu.got))
-        cpu.raises = []
+                cpu.number, cpu.task, cpu.start, waited, cpu.raises[0] - cpu.start,
+                len(cpu.raises), cpu.low, cpu.high,
+                cpu.limit if cpu.limit < self.top else 0.0, self._held(cpu),
+                cpu.reached, cpu.got))
+
+    def _held(self, cpu: Cpu) -> int:
+        """The rate limit, if each request waited for it and, unlike where utilisation is
+        what is waited for, not much longer."""
+        policy = self.policies.get(cpu.number)
+        limit = policy.rate_limit * 1000 if policy else 0
+        gaps = [after - before for before, after in zip(cpu.raises, cpu.raises[1:])]
+        kept = gaps and all(limit <= gap <= limit + 2 * self.tick for gap in gaps)
+        return limit if kept and limit > self.tick else 0
 
     def finish(self, now: int) -> None:
         for cpu in self.cpus.values():
@@ -284,7 +319,7 @@ def missing(seen: dict[str, int], base_khz: float) -> list[str]:
 def analyse(source: Source, machine: Machine | None, label: str, base_khz: float,
             threshold: int, progress: Callable[[int, Facts], None]) -> Result:
     base = base_khz or (machine.base_khz if machine else 0)
-    work = Analysis(base, threshold)
+    work = Analysis(base, threshold, machine)
     facts = Reader(source, work.handlers(), progress=progress).run()
     if not any(facts.seen.get(name) for name in ("cpu_frequency", "pstate_sample", "write_msr",
                                                  "amd_pstate_perf")):
@@ -296,5 +331,5 @@ def analyse(source: Source, machine: Machine | None, label: str, base_khz: float
         facts.lost[number] = max(facts.lost.get(number, 0), count)
     work.episodes.sort(key=lambda episode: -episode.waited)
     return Result(label, facts, dict(sorted(work.cpus.items())), work.episodes,
-                  missing(facts.seen, base))
+                  missing(facts.seen, work.base_khz))
 

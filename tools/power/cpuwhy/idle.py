@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from . import wake
 from .errors import Fail
-from .events import Facts, Handler, Reader, Source
+from .events import Facts, Handler, Reader, Source, switch
 from .states import Costs, Machine, State, verdict
 from .wake import Cause, Wake
 
@@ -239,17 +239,17 @@ class Analysis:
             cpu.verdict = 1 if "below" in text else -1
 
     def _switch(self, now: int, number: int, head: str, text: str) -> None:
-        if " prev_pid=0 " not in text:
-            at = text.rfind(" next_pid=")
-            self.causes.ran(text[at + 10:].split(None, 1)[0])
+        # From one task to another, as most are.
+        if " prev_pid=0 " not in text and not text.lstrip().startswith("swapper"):
             return
-        match = wake.SWITCH.search(text)
         cpu = self.cpus.get(number)
-        if not match or cpu is None or cpu.begin < 0:
+        switched = switch(text)
+        if not switched or switched[0] != "0" or cpu is None or cpu.begin < 0:
             return
-        waker = self.causes.ran(match[3])
+        _, comm, tid = switched
+        waker = self.causes.ran(tid)
         if cpu.end >= 0:
-            self._settle(cpu, number, match[2], waker)
+            self._settle(cpu, number, comm, waker)
         else:
             self.broken += 1
         cpu.begin = -1

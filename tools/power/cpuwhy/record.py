@@ -49,7 +49,8 @@ def msr_filter(registers: tuple[int, ...]) -> str:
     return " || ".join(f"msr == {register:#x}" for register in registers)
 
 
-FILTERS = {"msr:write_msr": msr_filter(WRITTEN), "msr:read_msr": msr_filter(COUNTERS)}
+FILTERS = {"msr:write_msr": msr_filter(WRITTEN), "msr:read_msr": msr_filter(COUNTERS),
+           "sched:sched_switch": "prev_pid == 0 || next_pid == 0"}
 
 
 def events_for(kind: str) -> list[str]:
@@ -102,8 +103,13 @@ class Instance:
         return found
 
     def save(self, path: Path) -> None:
-        done = subprocess.run(["trace-cmd", "extract", "-B", self.name, "-o", str(path)],
-                              capture_output=True, text=True)
+        # To read a compressed file takes as much memory as its contents; trace-cmd before
+        # 3.0 compresses nothing and does not know the option.
+        command = ["trace-cmd", "extract", "-B", self.name, "-o", str(path)]
+        for option in (("--compression", "none"), ()):
+            done = subprocess.run(command + list(option), capture_output=True, text=True)
+            if not done.returncode:
+                break
         if not path.is_file() or not path.stat().st_size:
             said = (done.stderr or done.stdout).strip().splitlines()
             raise Fail(f"trace-cmd extract failed: {said[-1] if said else done.returncode}")

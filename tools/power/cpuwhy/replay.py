@@ -17,7 +17,7 @@ from typing import IO
 
 from . import wake
 from .errors import Fail
-from .events import Facts, Handler, Reader, Source
+from .events import Facts, Handler, Reader, Source, switch
 from .idle import EXIT, HANDLED_AFTER
 from .states import Machine
 
@@ -184,7 +184,8 @@ class Reconstruction:
         cpu.stops, cpu.done = False, False
 
     def _switch(self, now: int, number: int, head: str, text: str) -> None:
-        if " prev_pid=0 " not in text:
+        switched = switch(text)
+        if not switched or switched[0] != "0":
             return
         cpu = self._cpu(number)
         if cpu.period and cpu.done:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -283,13 +284,13 @@ def _episodes(result: freq_.Result, most: int, out: Console) -> None:
     if not result.episodes:
         out.print("no task waited for its frequency")
         return
-    made = table("waited for its frequency", "CPU", "at", "waited", "MHz", left=1)
+    out.print(f"[bold]{'waited for its frequency':38} CPU       at   waited            MHz[/]")
     for episode in result.episodes[:most or None]:
-        made.add_row(escape(episode.task), str(episode.cpu),
-                     time(episode.start - result.facts.first), time(episode.waited),
-                     f"{episode.low / 1000:.0f} to {episode.high / 1000:.0f}")
-        made.add_row(f"[dim]  {escape(episode.why())}[/]")
-    out.print(made)
+        out.print(f"{escape(episode.task):38} {episode.cpu:3}"
+                  f" {time(episode.start - result.facts.first):>8} {time(episode.waited):>8}"
+                  f" {episode.low / 1000:6.0f} to {episode.high / 1000:.0f}")
+        for line in textwrap.wrap(episode.why(), out.width - 2):
+            out.print(f"  [dim]{escape(line)}[/]")
     rest = len(result.episodes) - (most or len(result.episodes))
     if rest > 0:
         out.print(f"and {rest} more (--episodes 0)")

@@ -38,6 +38,15 @@ class State:
 
 
 @dataclass
+class Policy:
+    """cpufreq's settings for a CPU, in kHz and us; 0 if there is none."""
+    governor: str = ""
+    limit: int = 0
+    highest: int = 0
+    rate_limit: int = 0
+
+
+@dataclass
 class Machine:
     """What a recording cannot say of the machine that made it."""
     release: str = ""
@@ -54,6 +63,7 @@ class Machine:
     events: list[str] = field(default_factory=list)
     lost: dict[int, int] = field(default_factory=dict)
     states: dict[int, list[State]] = field(default_factory=dict)
+    policies: dict[int, Policy] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
@@ -101,6 +111,19 @@ def _state(directory: Path) -> State:
                  _number(directory / "below"), _number(directory / "time") * 1000)
 
 
+def read_policies(root: Path = Path("/")) -> dict[int, Policy]:
+    """The governor's rate limit is one for all, or each policy has its own."""
+    found = {}
+    cpus = root / "sys/devices/system/cpu"
+    for policy in sorted(cpus.glob("cpu[0-9]*/cpufreq")):
+        governor = _text(policy / "scaling_governor")
+        tunable = f"{governor}/rate_limit_us"
+        found[int(policy.parent.name[3:])] = Policy(
+            governor, _number(policy / "scaling_max_freq"), _number(policy / "cpuinfo_max_freq"),
+            _number(policy / tunable) or _number(cpus / "cpufreq" / tunable))
+    return found
+
+
 def difference(before: dict[int, list[State]],
                after: dict[int, list[State]]) -> dict[int, list[State]]:
     """The counters' growth; everything else as it was at the end."""
@@ -141,7 +164,8 @@ def this_machine() -> Machine:
     cpuidle = Path("/sys/devices/system/cpu/cpuidle")
     return Machine(platform.release(), os.uname().machine, _text(cpuidle / "current_driver"),
                    _text(cpuidle / "current_governor_ro") or _text(cpuidle / "current_governor"),
-                   config_hz(), base_khz(), realtime_offset=time.time_ns() - time.monotonic_ns())
+                   config_hz(), base_khz(), realtime_offset=time.time_ns() - time.monotonic_ns(),
+                   policies=read_policies())
 
 
 def load(path: Path) -> Machine:
@@ -157,7 +181,8 @@ def load(path: Path) -> Machine:
         states = {int(cpu): [State(**state) for state in rows]
                   for cpu, rows in data.pop("states").items()}
         lost = {int(cpu): count for cpu, count in data.pop("lost", {}).items()}
-        return Machine(**data, states=states, lost=lost)
+        policies = {int(cpu): Policy(**row) for cpu, row in data.pop("policies", {}).items()}
+        return Machine(**data, states=states, lost=lost, policies=policies)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Fail(f"{path}: not a table that `cpuwhy record` writes ({error})") from None
 

@@ -25,14 +25,14 @@ MACHINERY = re.compile(r"^(trace_event_|ftrace_|__traceiter_|perf_trace_|event_t
                        r"add_timer|schedule_(hr)?timeout|__?internal_add_timer|do_nanosleep|"
                        r"enqueue_timer|debug_|start_hrtimer|calc_wheel|queue_delayed_work)")
 
-SWITCH = re.compile(r" prev_pid=(\d+) .* next_comm=(.*) next_pid=(\d+) ")
-WAKING = re.compile(r"comm=(.*) pid=(\d+) prio=")
 HRTIMER_START = re.compile(r"hrtimer=(\S+) function=(\S+)")
 TIMER_START = re.compile(r"timer=(\S+) function=(\S+)")
 FUNCTION = re.compile(r"function=(\S+)")
 IRQ = re.compile(r"irq=(\d+) name=(\S+)")
 CPU_LIST = re.compile(r"cpumask=([\d,-]+)")
 CALLSITE = re.compile(r"callsite=([^\s+]+)")
+#: So many tasks are remembered, before those that were woken longer ago are forgotten.
+MOST_WAKERS, LONGEST_WAY = 100_000, 1_000_000_000
 
 
 class Cause(NamedTuple):
@@ -95,7 +95,8 @@ class Causes:
     """Armed timers, IPIs on their way and woken tasks, of the whole machine."""
     timers: dict[str, Timer] = field(default_factory=dict)
     sent: dict[int, Sent] = field(default_factory=dict)
-    wakers: dict[str, Waker] = field(default_factory=dict)  # by the task that was woken
+    #: (ns, CPU, who) by the task that was woken
+    wakers: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     last_armed: Timer | None = None
 
     def arm(self, head: str, text: str, pattern: re.Pattern[str]) -> None:
@@ -128,12 +129,17 @@ class Causes:
                 self.sent[target] = Sent(now, who, site[1] if site else "", cpu)
 
     def waking(self, now: int, cpu: int, head: str, text: str) -> None:
-        if match := WAKING.search(text):
-            self.wakers[match[2]] = Waker(now, cpu, events.task(head)[0])
+        # Most tasks run on CPUs that were busy, and nobody asks.
+        at = text.rfind(" pid=") + 5
+        self.wakers[text[at:text.find(" ", at)]] = now, cpu, head
+        if len(self.wakers) > MOST_WAKERS:
+            self.wakers = {tid: woken for tid, woken in self.wakers.items()
+                           if woken[0] > now - LONGEST_WAY}
 
     def ran(self, tid: str) -> Waker | None:
         """Who woke a task that now runs."""
-        return self.wakers.pop(tid, None)
+        woken = self.wakers.pop(tid, None)
+        return Waker(woken[0], woken[1], events.task(woken[2])[0]) if woken else None
 
     def cause(self, wake: Wake, cpu: int, since: int, until: int, task: str,
               by: Waker | None) -> Cause:
@@ -142,8 +148,10 @@ class Causes:
         A tick that coincides with something else, which is likely where coming out of the
         state takes long, is not the cause: the other would have woken the CPU as well.
         """
+        if by is not None and by.time < since:
+            by = None                   # ran meanwhile, and now was moved here
         waker = by.who if by else ""
-        called = by is not None and by.cpu != cpu and since <= by.time <= until
+        called = by is not None and by.cpu != cpu and by.time <= until
         only_tick = wake.first == "timer" and not (wake.hrtimer or wake.wheel)
         if wake.device and (only_tick or wake.first == wake.device):
             return Cause("device", wake.device, woke=task)

@@ -31,9 +31,15 @@ class Script:
 
     def task(self, us: float, cpu: int, tid: int, comm: str) -> None:
         """The idle task gives way to another."""
-        self.add(us, cpu, "swapper", 0, "sched:sched_switch",
-                 f"prev_comm=swapper/{cpu} prev_pid=0 prev_prio=120 prev_state=R ==>"
-                 f" next_comm={comm} next_pid={tid} next_prio=120")
+        self.switch(us, cpu, (f"swapper/{cpu}", 0), (comm, tid))
+
+    def switch(self, us: float, cpu: int, before: tuple[str, int], after: tuple[str, int]) -> None:
+        """As the kernel words it or, of trace-cmd, its plugin."""
+        text = (f"prev_comm={before[0]} prev_pid={before[1]} prev_prio=120 prev_state=S ==>"
+                f" next_comm={after[0]} next_pid={after[1]} next_prio=120"
+                if self.form == "perf" else
+                f"{before[0]}:{before[1]} [120] S ==> {after[0]}:{after[1]} [120]")
+        self.add(us, cpu, *before, "sched:sched_switch", text)
 
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"

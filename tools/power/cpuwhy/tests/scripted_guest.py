@@ -70,6 +70,9 @@ def job(load: str = LOAD, kind: str = "idle") -> bytes:
                       if not p.name.startswith("libc.")})
     made.step("record", _record(load, kind))
     made.step("governor", "cat $CPU/cpuidle/current_driver $CPU/cpuidle/current_governor_ro")
+    if kind == "freq":
+        made.step("policies", "for p in $CPU/cpu[0-9]*/cpufreq; do echo ${p#$CPU/cpu}"
+                  " $(cat $p/scaling_governor $p/scaling_max_freq $p/cpuinfo_max_freq); done")
     for name in ("before", "after"):
         made.step(name, f"cat /tmp/{name}")
     made.step("trace", "gzip -c /tmp/trace.dat | base64")
@@ -83,7 +86,7 @@ class Recorded:
     result: boot.Result
 
 
-def _counters(text: str) -> dict[int, list[states.State]]:
+def counters(text: str) -> dict[int, list[states.State]]:
     found: dict[int, dict[int, dict[str, str]]] = {}
     for line in text.splitlines():
         match = re.match(r".*/cpu(\d+)/cpuidle/state(\d+)/(\w+):(.*)", line)
@@ -96,10 +99,18 @@ def _counters(text: str) -> dict[int, list[states.State]]:
                   for _, v in sorted(rows.items())] for cpu, rows in sorted(found.items())}
 
 
+def _policies(result: boot.Result, rate_limit: int) -> dict[int, states.Policy]:
+    """Lines of "CPU/cpufreq governor limit highest"."""
+    rows = [line.split() for line in result.text("policies").splitlines()]
+    return {int(row[0].split("/")[0]): states.Policy(row[1], int(row[2]), int(row[3]), rate_limit)
+            for row in rows if len(row) == 4}
+
+
 def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
-        append: str = "", kind: str = "idle") -> Recorded:
+        append: str = "", kind: str = "idle", part: str = "sapphire-rapids",
+        rate_limit: int = 0) -> Recorded:
     archive = initramfs.ensure(out / "guest")
-    config = boot.Config(machine=machine.load("sapphire-rapids"), cpus=cpus, kernel=kernel,
+    config = boot.Config(machine=machine.load(part), cpus=cpus, kernel=kernel,
                          qemu=qemu, initramfs=archive, out=out, job=job(load, kind),
                          mode="deterministic", append=append,
                          limits=boot.Limits(boot=120, silence=200, overall=400))
@@ -107,10 +118,12 @@ def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
     path = out / "trace.dat"
     path.write_bytes(gzip.decompress(base64.b64decode(result.text("trace"))))
     driver, governor = result.text("governor").splitlines()
-    before, after = (_counters(result.text(name)) for name in ("before", "after"))
+    before, after = (counters(result.text(name)) for name in ("before", "after"))
     about = states.Machine("6.12", "x86_64", driver, governor, 250, clock="mono",
-                           base_khz=2e6, workload="scripted wake-ups", with_tool="trace-cmd",
+                           base_khz=config.machine.tsc_khz, workload="scripted wake-ups",
+                           with_tool="trace-cmd",
                            events=["power:cpu_idle", "power:cpu_idle_miss"],
-                           states=states.difference(before, after))
+                           states=states.difference(before, after),
+                           policies=_policies(result, rate_limit) if kind == "freq" else {})
     about.write(record.sidecar(path))
     return Recorded(path, read_trace(result.trace or paths.RUN / "trace.txt"), result)

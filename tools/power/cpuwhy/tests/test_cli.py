@@ -107,3 +107,14 @@ def test_manual_page_has_every_option() -> None:
         assert f"cpuwhy {command}" in page.replace("\\-", "-")
     for option in cli.options(cli.parser()):
         assert option.replace("-", "\\-") in page, option
+
+
+def test_installed(tmp_path: Path) -> None:
+    """As the package has it: the program, its table of parts, its manual page."""
+    subprocess.run(["make", "-s", "-C", PROGRAM.parent, "install", f"DESTDIR={tmp_path}",
+                    "PREFIX=/usr"], check=True)
+    done = subprocess.run([tmp_path / "usr/sbin/cpuwhy", "doctor", "--root",
+                           PROGRAM.parent / "tests/data/badly-set-up"],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "real parts of this name have 1057" in done.stdout
+    assert (tmp_path / "usr/share/man/man8/cpuwhy.8").read_text().startswith(".TH CPUWHY 8")

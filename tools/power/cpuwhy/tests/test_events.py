@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cpuwhy.errors import Fail
-from cpuwhy.events import Facts, Reader, Source, task
+from cpuwhy.events import Facts, Reader, Source, switch, task
 
 Seen = list[tuple[int, int, str, int, str]]
 
@@ -40,6 +40,15 @@ def test_a_line_of_each_form(form: str, tmp_path: Path) -> None:
     ns = 1273322543000 if form == "tracefs" else 1273322543200
     assert seen == [(ns, 1003 if form == "many CPUs" else 3, "my [0] a: b", 1234, "comm=x pid=1")]
     assert (facts.events, facts.bad_lines, facts.seen) == (1, 0, {"sched_waking": 1})
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("prev_comm=a b:1 prev_pid=7 prev_prio=120 prev_state=R+ ==> next_comm=x [1] next_pid=0"
+     " next_prio=120", ("7", "x [1]", "0")),
+    ("a b:1:7 [120] R+ ==> x [1]:0 [-1]", ("7", "x [1]", "0")),
+    ("nonsense", None), ("a ==> b", None)])
+def test_both_forms_of_a_switch(text: str, expected: tuple[str, str, str] | None) -> None:
+    assert switch(text) == expected
 
 
 @pytest.mark.parametrize("line, lost", [
@@ -87,13 +96,14 @@ def test_what_is_no_trace(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("perf"), reason="no perf")
-def test_perf_data_that_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0.3, 0.7, 0.95])
+def test_perf_data_that_is_cut_off(part: float, tmp_path: Path) -> None:
     """What perf itself wrote, without its end."""
     whole = tmp_path / "perf.data"
     subprocess.run(["perf", "record", "-q", "-e", "dummy", "-o", whole, "true"], check=True,
                    capture_output=True)
     cut = tmp_path / "cut.data"
-    cut.write_bytes(whole.read_bytes()[:whole.stat().st_size * 2 // 3])
+    cut.write_bytes(whole.read_bytes()[:round(whole.stat().st_size * part)])
     with pytest.raises(Fail, match="cut off") as fail:
         read(cut)
     assert "\n" not in str(fail.value)
@@ -106,3 +116,19 @@ def test_trace_dat_that_is_cut_off(tmp_path: Path) -> None:
     with pytest.raises(Fail, match="trace-cmd") as fail:
         read(path)
     assert "\n" not in str(fail.value)
+
+
+IGNORING = "'trace' not valid for unknown events. Ignoring.\n"
+
+
+@pytest.mark.parametrize("status, said", [
+    (0, IGNORING + "incompatible file format (rerun with -v to learn more)\n"),
+    (0, "WARNING: The perf.data file's data size field is 0 which is unexpected.\n"),
+    (-11, IGNORING)])
+def test_what_a_reader_says_of_a_damaged_file(status: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text(LINES["perf"])
+    source = Source(tmp_path / "trace")
+    with pytest.raises(Fail, match="cut off or damaged") as fail:
+        source._judge("perf", status, said)
+    assert "\n" not in str(fail.value) and "Ignoring" not in str(fail.value)
+    source._judge("perf", 0, IGNORING)

@@ -9,6 +9,7 @@ import pytest
 from cpuwhy import freq
 from cpuwhy.errors import Fail
 from cpuwhy.events import Source
+from cpuwhy.states import Machine, Policy
 from cpuwhy.tests.scripted import Script
 from cpuwhy.tests.test_cli import run
 
@@ -20,9 +21,7 @@ def busy(script: Script, ms: float, tid: int, comm: str = "worker") -> None:
     if tid:
         script.task(ms * 1000, 0, tid, comm)
     else:
-        script.add(ms * 1000, 0, comm, 7, "sched:sched_switch",
-                   f"prev_comm={comm} prev_pid=7 prev_prio=120 prev_state=S ==>"
-                   " next_comm=swapper/0 next_pid=0 next_prio=120")
+        script.switch(ms * 1000, 0, (comm, 7), ("swapper/0", 0))
 
 
 def ask(script: Script, ms: float, mhz: int) -> None:
@@ -45,17 +44,20 @@ class Counters:
                             f"{msr}, value {value:x}")
 
 
-def analyse(script: Script, tmp_path: Path, threshold_ms: float = 1) -> freq.Result:
+def analyse(script: Script, tmp_path: Path, threshold_ms: float = 1,
+            machine: Machine | None = None, base: int = BASE) -> freq.Result:
     path = tmp_path / "trace"
     path.write_text(script.text())
-    return freq.analyse(Source(path), None, "trace", BASE, round(threshold_ms * 1e6),
+    return freq.analyse(Source(path), machine, "trace", base, round(threshold_ms * 1e6),
                         lambda now, facts: None)
 
 
 def late(script: Script, got: float = 3000) -> None:
     """800 MHz; a task runs from 10 ms on; 1600 are asked for after 4 ms, 3000 after 10."""
     ask(script, 0, 800)
-    script.add(1, 0, "x", 1, "power:cpu_frequency_limits", "min=800000 max=3000000 cpu_id=0")
+    for at, top in ((1, 3600000), (2, 3000000)):
+        script.add(at, 0, "x", 1, "power:cpu_frequency_limits",
+                   f"min=800000 max={top} cpu_id=0")
     busy(script, 10, 7)
     counters = Counters(script, 10)
     ask(script, 14, 1600)
@@ -74,7 +76,8 @@ def test_a_task_that_waits(script: Script, tmp_path: Path) -> None:
         "worker", 10_000_000, 4_000_000, 2)
     assert (episode.low, episode.high, episode.limit) == (800_000, 3_000_000, 3_000_000)
     assert episode.reached == pytest.approx(2_000_000, abs=1000)
-    assert "asked in 2 steps, first after 4.0 ms; up to the policy's limit" in episode.why()
+    assert episode.why().startswith("asked in 2 steps, first after 4.0 ms; up to the policy's"
+                                    " limit of 3000 MHz; clock there")
     cpu = result.cpus[0]
     # 20 ms of 30 at 100 %; 14 ms of 800, 6 of 1600, 10 of 3000 MHz.
     assert cpu.busy.mean() == pytest.approx(100)
@@ -87,6 +90,85 @@ def test_a_clock_that_does_not_come(script: Script, tmp_path: Path) -> None:
     late(script, got=2500)
     episode, = analyse(script, tmp_path).episodes
     assert episode.reached == -1 and "clock got to 2500 MHz only" in episode.why()
+
+
+def climb(script: Script, begin: float, requests: list[tuple[float, int]]) -> None:
+    """A busy time from @begin, with requests at ms after it."""
+    busy(script, begin, 7)
+    for after, mhz in requests:
+        ask(script, begin + after, mhz)
+    busy(script, begin + 200, 0)
+
+
+def test_a_clock_that_was_lowered_first(script: Script, tmp_path: Path) -> None:
+    """schedutil asks for less when the task begins, and then climbs: waiting begins there."""
+    ask(script, 0, 3000)
+    climb(script, 10, [(4, 1000), (24, 2000), (44, 3000), (60, 2900), (180, 3000)])
+    episode, = analyse(script, tmp_path).episodes
+    assert (episode.low, episode.high, episode.steps) == (1_000_000, 3_000_000, 2)
+    assert (episode.first, episode.waited) == (20_000_000, 40_000_000)
+
+
+def test_the_first_request_of_all(script: Script, tmp_path: Path) -> None:
+    """What had been asked for before the recording is not known."""
+    climb(script, 10, [(4, 1000), (24, 3000)])
+    episode, = analyse(script, tmp_path).episodes
+    assert (episode.low, episode.waited) == (1_000_000, 24_000_000)
+
+
+@pytest.mark.parametrize("gaps, held", [((33, 32), True), ((33, 4), False), ((33, 60), False),
+                                        ((33,), False)])
+def test_held_by_the_rate_limit(gaps: tuple[int, ...], held: bool, script: Script,
+                                tmp_path: Path) -> None:
+    """Steps as far apart as the governor's limit: neither nearer nor much further."""
+    ask(script, 0, 1000)
+    at, requests = 4, [(4.0, 1500)]
+    for step, gap in enumerate(gaps, 1):
+        at += gap
+        requests.append((at, 1500 + 500 * step))
+    climb(script, 10, requests[:len(gaps)] if len(gaps) == 1 else requests)
+    machine = Machine(hz=250, policies={0: Policy("schedutil", 3600000, 3600000, 30_000)})
+    episode, = analyse(script, tmp_path, machine=machine).episodes
+    assert episode.held == (30_000_000 if held else 0)
+    assert ("held by rate_limit_us, 30 ms" in episode.why()) == held
+
+
+def test_limit_that_was_set_before(script: Script, tmp_path: Path) -> None:
+    """A policy below its hardware's highest clock, by the recording's settings."""
+    ask(script, 0, 1000)
+    climb(script, 10, [(4, 2000)])
+    for limit, highest, said in ((2_000_000, 3_600_000, True), (3_600_000, 3_600_000, False),
+                                 (2_000_000, 2_000_000, False)):
+        machine = Machine(policies={0: Policy("schedutil", limit, highest)})
+        episode, = analyse(script, tmp_path, machine=machine).episodes
+        assert ("up to the policy's limit" in episode.why()) == said
+
+
+def test_reads_in_quick_succession_are_no_clock(script: Script, tmp_path: Path) -> None:
+    """The governor reads the counters just after the tick did: 4 us are not measured."""
+    ask(script, 0, 800)
+    busy(script, 10, 7)
+    counters = Counters(script, 10)
+    ask(script, 12, 2000)
+    counters.read(14, 1000)
+    counters.read(14.004, 9000)
+    counters.read(18, 2000)
+    busy(script, 30, 0)
+    episode, = analyse(script, tmp_path).episodes
+    assert episode.got == pytest.approx(2_000_000, rel=0.01)
+
+
+def test_base_frequency_from_a_sample(script: Script, tmp_path: Path) -> None:
+    """pstate_sample has both counters and the clock that follows from them."""
+    ask(script, 0, 800)
+    script.add(1, 0, "x", 1, "power:pstate_sample", "core_busy=90 scaled=0 from=13 to=0"
+               " mperf=8800000 aperf=5200000 tsc=8800000 freq=1300000 io_boost=0")
+    counters = Counters(script, 10)
+    counters.read(14, 1000)
+    result = analyse(script, tmp_path, base=0)
+    assert not any("base frequency" in note for note in result.notes)
+    # Counters has 2000 MHz for the base, the sample 2200.
+    assert result.cpus[0].clock.points()[-1][1] == pytest.approx(1_100_000, rel=1e-3)
 
 
 def test_short_waits_and_small_rises_are_none(script: Script, tmp_path: Path) -> None:

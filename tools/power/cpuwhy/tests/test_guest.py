@@ -12,6 +12,7 @@ SILICON = Path(__file__).resolve().parents[3] / "testing/virtual-silicon"
 sys.path.insert(0, str(SILICON))
 
 from cpuwhy import idle, states  # noqa: E402
+from cpuwhy.errors import Fail  # noqa: E402
 from cpuwhy.events import Source  # noqa: E402
 from cpuwhy.record import sidecar  # noqa: E402
 from cpuwhy.tests import scripted_guest as scripted  # noqa: E402
@@ -40,14 +41,24 @@ def wakes(result: idle.Result, cpu: int, **wanted: str) -> int:
 
 
 def test_wakeups_are_the_scripts(result: idle.Result) -> None:
-    """vs-wake sleeps once more while its thread starts, its caller once more at the end,
-    and its exit wakes the thread."""
+    """vs-wake sleeps once more while its thread starts, if nothing else wakes the CPU then;
+    its caller sleeps once more at the end, and its exit wakes the thread."""
     timer = {"kind": "timer", "name": "hrtimer_wakeup", "who": "vs-wake"}
-    assert wakes(result, scripted.CPU, **timer) == scripted.TIMERS + 1
+    assert wakes(result, scripted.CPU, **timer) - scripted.TIMERS in (0, 1)
     assert wakes(result, scripted.CALLER, **timer) == scripted.SIGNALS + 1
     assert wakes(result, scripted.CPU, kind="device", name="hpet2") == scripted.DEVICES
     assert wakes(result, scripted.CPU, kind="store", who="vs-wake",
                  woke="vs-wake") == scripted.SIGNALS + 1
+
+
+@pytest.mark.parametrize("part", [0.3, 0.9, 0.99])
+def test_cut_off(part: float, recorded: scripted.Recorded, tmp_path: Path) -> None:
+    """The same file without its end: one line that says so."""
+    cut = tmp_path / "cut.dat"
+    cut.write_bytes(recorded.path.read_bytes()[:round(recorded.path.stat().st_size * part)])
+    with pytest.raises(Fail, match="cut off") as fail:
+        idle.analyse(Source(cut), None, "cut")
+    assert "\n" not in str(fail.value)
 
 
 def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recorded) -> None:
@@ -73,7 +84,8 @@ def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recor
         assert sum(count.values()) > 100
         assert {name: tally.usage for name, tally in ours.items()} == count
         for name, tally in ours.items():
-            assert rested[name] == pytest.approx(tally.time, rel=0.01)
+            # Or 1 % of the recording, whose ends are not quite those of the marks.
+            assert rested[name] == pytest.approx(tally.time, rel=0.01, abs=result.span[cpu] / 100)
 
 
 def test_sysfs_agrees(result: idle.Result) -> None:

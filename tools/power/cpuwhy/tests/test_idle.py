@@ -153,6 +153,17 @@ def test_ipi_with_sender_and_task(script: Script, table: Path, tmp_path: Path) -
         Cause("store", "need_resched", "client", "", "worker"): 1}
 
 
+def test_an_old_waker_does_not_count(script: Script, table: Path, tmp_path: Path) -> None:
+    """Woken and moved here later, by nobody in the trace."""
+    script.add(0, 1, "server", 7, "sched:sched_waking",
+               "comm=worker pid=81 prio=120 target_cpu=001")
+    script.idle(10, 1, cpu=3)
+    script.idle(61, -1, cpu=3)
+    script.task(63, 3, 81, "worker")
+    assert wakes(script, table, tmp_path) == {
+        Cause("store", "need_resched", "", "", "worker"): 1}
+
+
 def test_an_old_ipi_does_not_count(script: Script, table: Path, tmp_path: Path) -> None:
     script.add(0, 1, "server", 7, "ipi:ipi_send_cpu", "cpu=3 callsite=x+0x1 callback=0x0")
     script.idle(10, 1, cpu=3)

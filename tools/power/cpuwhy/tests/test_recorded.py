@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cpuwhy import idle, states
+from cpuwhy import freq, idle, states
 from cpuwhy.events import Source
 from cpuwhy.record import sidecar
 
@@ -43,3 +43,16 @@ def test_costs_are_those_of_the_wake_ups(result: idle.Result) -> None:
     assert sum(bill.lost for bill in result.bills().values()) == pytest.approx(by_state)
     assert sum(bill.count for bill in result.bills().values()) == sum(
         tally.usage for tally in result.total().values())
+
+
+def test_episodes() -> None:
+    """Of ten bursts on CPU 1 (test_guest_freq.py) three were held, two limited, and two had
+    other CPUs busy beside them."""
+    path = TRACE.with_name("freq.xz")
+    result = freq.analyse(Source(path), states.load(sidecar(path)), "guest", 0, 1_000_000,
+                          lambda now, facts: None)
+    reasons = [e.why() for e in sorted(result.episodes, key=lambda e: e.start)
+               if e.cpu == 1 and e.task == "vs-load"]
+    words = ("held by rate_limit_us", "limit of 2000 MHz", "3300 MHz only")
+    assert [[word for word in words if word in why] for why in reasons] == (
+        [[]] * 3 + [[words[0]]] * 3 + [[words[1]]] * 2 + [[words[2]]] * 2)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Against known truth: bursts of a task in a guest, and the clocks as the model had them."""
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SILICON = Path(__file__).resolve().parents[3] / "testing/virtual-silicon"
+sys.path.insert(0, str(SILICON))
+
+from cpuwhy import freq, states  # noqa: E402
+from cpuwhy.events import Source  # noqa: E402
+from cpuwhy.record import sidecar  # noqa: E402
+from cpuwhy.tests import scripted_guest as scripted  # noqa: E402
+from virtual_silicon import paths  # noqa: E402
+from virtual_silicon.errors import MissingError  # noqa: E402
+from virtual_silicon.trace import Trace  # noqa: E402
+
+#: 3600 MHz for one or two active cores of this part, 3300 for four.
+PART, TOP, FOUR = "e5-2698-v4", 3_600_000, 3_300_000
+LIMIT, HELD_US = 2_000_000, 40_000
+BURST_NS = 200_000_000
+PLAIN, HELD, LIMITED, CROWDED = range(0, 3), range(3, 6), range(6, 8), range(8, 10)
+BURST = f"sleep 0.3; vs-load -c 1 -t {BURST_NS / 1e9} >/dev/null; "
+LOAD = f"""
+        {BURST * len(PLAIN)}
+        put {HELD_US} $CPU/cpufreq/schedutil/rate_limit_us
+        {BURST * len(HELD)}
+        put 500 $CPU/cpufreq/schedutil/rate_limit_us
+        put {LIMIT} $CPU/cpu1/cpufreq/scaling_max_freq
+        {BURST * len(LIMITED)}
+        put {TOP} $CPU/cpu1/cpufreq/scaling_max_freq
+        vs-load -c 0,2,3 -t 1.2 >/dev/null &
+        {BURST * len(CROWDED)}
+        wait"""
+
+
+@dataclass
+class Burst:
+    """A busy time of CPU 1 as the model has it."""
+    start: int
+    clocks: list[tuple[int, int]]       # (ns, kHz); the first is what it began with
+
+    @property
+    def waited(self) -> int:
+        """From the beginning, or the fall to the lowest clock, to the highest after it."""
+        low = min(khz for _, khz in self.clocks)
+        begin = next(i for i, (_, khz) in enumerate(self.clocks) if khz == low)
+        high = max(khz for _, khz in self.clocks[begin:])
+        reached = next(ns for ns, khz in self.clocks[begin:] if khz == high)
+        return reached - max(self.start, self.clocks[begin][0])
+
+    @property
+    def highest(self) -> int:
+        return self.clocks[-1][1]
+
+
+def bursts(trace: Trace) -> list[Burst]:
+    found, begin = [], 0
+    for at, state in trace.idle[1]:
+        if state is None:
+            begin = at
+        elif at - begin > 0.9 * BURST_NS and begin > trace.mark(scripted.BEGIN).time_ns:
+            before = [khz for ns, khz in trace.khz[1] if ns <= begin][-1]
+            found.append(Burst(begin, [(begin, before), *(
+                (ns, khz) for ns, khz in trace.khz[1] if begin < ns < at)]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[Burst, freq.Episode]]:
+    """Each burst with its episode."""
+    try:
+        kernel, qemu = paths.kernel("base"), paths.qemu()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    recorded = scripted.run(
+        paths.BUILD / "test/cpuwhy-freq", kernel, qemu, LOAD,
+        append="intel_pstate=passive cpufreq.default_governor=schedutil", kind="freq", part=PART,
+        rate_limit=HELD_US)
+    result = freq.analyse(Source(recorded.path), states.load(sidecar(recorded.path)), "guest",
+                          0, 1_000_000, lambda now, facts: None)
+    model = bursts(recorded.model)
+    episodes = sorted((e for e in result.episodes if e.cpu == 1), key=lambda e: e.start)
+    assert len(model) == len(PLAIN) + len(HELD) + len(LIMITED) + len(CROWDED)
+    assert len(episodes) == len(model)
+    return list(zip(model, episodes))
+
+
+Pairs = list[tuple[Burst, freq.Episode]]
+
+
+def test_who_and_how_long(pairs: Pairs) -> None:
+    """The kernel's times are those of the model's clock; where the bin is the limit the
+    clock is there before the last request."""
+    for number, (burst, episode) in enumerate(pairs):
+        assert episode.task == "vs-load", number
+        if number not in CROWDED:
+            assert episode.waited == pytest.approx(burst.waited, abs=1_000_000), number
+            assert episode.high == burst.highest, number
+        else:
+            assert episode.waited >= burst.waited
+
+
+def test_why(pairs: Pairs) -> None:
+    """Each burst's reason, and no other's."""
+    for number, (burst, episode) in enumerate(pairs):
+        why = episode.why()
+        assert (episode.held == HELD_US * 1000) == (number in HELD), (number, why)
+        assert ("policy's limit of 2000 MHz" in why) == (number in LIMITED), (number, why)
+        assert ("clock got to 3300 MHz only" in why) == (number in CROWDED), (number, why)
+        assert (episode.reached >= 0) == (number not in CROWDED), (number, why)
+        assert burst.highest == (LIMIT if number in LIMITED else
+                                 FOUR if number in CROWDED else TOP), number
