@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import git
 import guest
@@ -22,18 +23,16 @@ from ui import Fail, Step, counter
 import kernel
 
 FILE = paths.TOP / "tools/series/configs.toml"
-#: They look at what differs between configurations: ticks, locks, static branches.
-SELFTESTS = "freq_invariance"
 _COMPLAINT = re.compile(r"WARNING:|BUG:|\bOops|Call Trace|suspicious RCU|INFO: .*lock")
 
 
 class Config:
-    def __init__(self, name: str, data: dict[str, str], tree: Tree) -> None:
+    def __init__(self, name: str, data: dict[str, Any], tree: Tree) -> None:
         self.name, self.source = name, tree.path
         self.obj = tree.path / f"{kernel.OBJ}-{name}"
         self.symbols = data["symbols"].strip() + "\n"
         self.arch = data.get("arch", "x86_64")
-        self.boot = data.get("boot")
+        self.boots = data.get("boot", [])
 
     def make(self, *words: str) -> list[str]:
         return [*kernel.make(self.source, self.obj, self.arch), *words]
@@ -62,14 +61,16 @@ class Config:
             proc.logged(self.make(f"-j{proc.jobs()}", *targets), self.log("kernel"),
                         what=self.name, count=kernel.COMPILED, progress=counter(step, "objects"))
 
-    def run(self) -> Count:
+    def run(self, number: int, selftests: str, machine: str = "sapphire-rapids",
+            append: str = "") -> Count:
         """The kselftests in the guest, and whether its kernel complained."""
-        out = paths.TESTS / f"configs-{self.name}"
-        with Step(f"configs: {self.name}: kselftests"):
-            said = guest.boot(f"cd /selftests && ./run_kselftest.sh -c {SELFTESTS}", out,
-                              "--time=deterministic", "--cpus=4", f"--append={self.boot}",
-                              image=self.obj / "arch/x86/boot/bzImage")
-        self.log("test").write_text(said)
+        out = paths.TESTS / f"configs-{self.name}-{number}"
+        with Step(f"configs: {self.name}: {selftests} on {Path(machine).stem}"):
+            said = guest.boot("cd /selftests && "
+                              f"SECONDS_EACH=8 ./run_kselftest.sh {selftests}", out,
+                              "--time=deterministic", "--cpus=4", f"--machine={machine}",
+                              f"--append={append}", image=self.obj / "arch/x86/boot/bzImage")
+        self.log(f"test-{number}").write_text(said)
         complaints = _COMPLAINT.findall((out / "console.log").read_text(errors="replace"))
         return testrun.count_tap(said) + Count(
             passed=int(not complaints), failures=["the kernel's messages"] * bool(complaints))
@@ -83,15 +84,16 @@ def touched(tree: Tree) -> list[str]:
     return sorted({f"{os.path.dirname(file)}/" for file in files})
 
 
-def check(name: str, data: dict[str, str], tree: Tree) -> Count:
+def check(name: str, data: dict[str, Any], tree: Tree) -> Count:
     """One configuration: built, and run if it says how to boot."""
     config = Config(name, data, tree)
     config.configure()
-    if config.boot is None:
+    if not config.boots:
         config.build("prepare", *touched(tree))
         return Count(passed=1)
     config.build("bzImage")
-    return Count(passed=1) + config.run()
+    return sum((config.run(number, **boot) for number, boot in enumerate(config.boots, 1)),
+               Count(passed=1))
 
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:

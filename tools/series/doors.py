@@ -12,6 +12,7 @@ import base
 import basehashes
 import cache
 import configs
+import deb
 import guest
 import mails
 import manifest
@@ -83,6 +84,15 @@ def patched_kernel() -> int:
     return 0
 
 
+def debian_packages() -> int:
+    deb.flavour()
+    packages.ensure("build", "deb")
+    with _alone():
+        _linux()
+        deb.linux()
+    return 0
+
+
 def base_kernel() -> int:
     packages.ensure("build")
     with _alone():
@@ -129,6 +139,18 @@ def shell() -> int:
 
 def base_run() -> int:
     return _guest("run", "base")
+
+
+def demo() -> int:
+    guest.check()
+    packages.ensure("build", "qemu", "guest")
+    with _alone():
+        _linux()
+        kernel.patched(trees.LINUX)
+        kernel.of_base(base.choose())
+        kernel.selftests(trees.LINUX)
+        qemu.build()
+    return guest.silicon("compare", *guest.user_options("MACHINE"))
 
 
 def test() -> int:
@@ -259,6 +281,7 @@ def show_help() -> int:
   KERNEL=   patched, base, or a bzImage or Debian package of yours
   APPEND=   more for the kernel's command line
   TIME=     free or deterministic              JOBS=  parallel compilers
+  FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
@@ -269,6 +292,7 @@ def show_help() -> int:
 DOORS = {
     "help": Door("this list", show_help),
     "run": Door("build what is missing, boot the patched kernel, show what it does", run),
+    "demo": Door("base and patched kernel side by side on one machine", demo),
     "shell": Door("a root shell in the guest", shell),
     "base-run": Door("the same as run with the unpatched base kernel", base_run),
     "test": Door("all tests; the last line counts them", test),
@@ -279,6 +303,7 @@ DOORS = {
     "lint": Door("mypy and ruff on all Python files (part of test)", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),
+    "deb": Door("Debian packages of the patched kernel, in build/deb", debian_packages),
     "qemu": Door("build/out/qemu/qemu-system-x86_64", emulator),
     "replay": Door("build/replay/governor-replay: idle governors on recorded traces",
                    governor_replay),

@@ -58,8 +58,12 @@ def call(subcommand: str, which: str, *more: str) -> int:
     """Boot; the guest's exit code is ours. The user's variables unless there are @more."""
     image = paths.kernel_image(which) if which in ("patched", "base") else Path(which).resolve()
     options = ["--kernel", str(image), "--qemu", str(paths.QEMU_BINARY)]
-    wanted = more or user_options(*_OPTIONS)
-    return subprocess.run(command(subcommand, *options, *wanted), env=environment(),
+    return silicon(subcommand, *options, *(more or user_options(*_OPTIONS)))
+
+
+def silicon(subcommand: str, *options: str) -> int:
+    """A command of the virtual machine's program on this terminal."""
+    return subprocess.run(command(subcommand, *options), env=environment(),
                           cwd=paths.TOP).returncode
 
 

@@ -146,7 +146,7 @@ def configure(source: Path, name: str, fragments: list[Path]) -> None:
         shutil.copyfile(fresh, config)
 
 
-SELFTESTS = ["freq_invariance", "schedutil", "intel_idle", "cpuidle_teo"]
+SELFTESTS = ["freq_invariance", "schedutil", "sched_chains", "intel_idle", "cpuidle_teo"]
 
 
 def selftests(tree: Tree) -> bool:

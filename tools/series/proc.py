@@ -18,7 +18,7 @@ LOG_TAIL = 20
 # kernel's make would take them for its own.
 _MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
                "MACHINE", "CPUS", "CMD", "KERNEL", "APPEND", "FAULTS", "KSRC", "BASE",
-               "TIME", "JOBS", "MUTANTS")
+               "TIME", "JOBS", "MUTANTS", "FLAVOUR")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -35,11 +35,12 @@ def build_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
            "HOME": os.environ.get("HOME", "/")}
     if Path("/usr/lib/ccache").is_dir():
         env["PATH"] = "/usr/lib/ccache:" + env["PATH"]
-        # Without "depend" ccache runs the preprocessor before each compilation
-        # that it does not know yet: a third more work on a fresh machine. Paths
-        # below "basedir" are made relative, so that clones share their objects.
-        env.update(CCACHE_DIR=str(paths.cache_root() / "ccache"), CCACHE_MAXSIZE="1G",
-                   CCACHE_BASEDIR=str(paths.TOP), CCACHE_NOHASHDIR="1", CCACHE_DEPEND="1")
+        # Paths below "basedir" are made relative, so that clones share their objects.
+        # Not with "depend": it saves the preprocessor, which is what finds .incbin, so
+        # that a kernel could be made of another one's compressed image.  The cache has
+        # another name since then.
+        env.update(CCACHE_DIR=str(paths.cache_root() / "ccache-2"), CCACHE_MAXSIZE="1G",
+                   CCACHE_BASEDIR=str(paths.TOP), CCACHE_NOHASHDIR="1")
     env.update(extra or {})
     return env
 

@@ -68,9 +68,22 @@ def test_make_variables_do_not_reach_other_programs(monkeypatch):
     assert not ours & set(proc.environment())
 
 
+def test_compiler_cache_knows_what_assembler_includes(tmp_path, monkeypatch):
+    """bzImage is linked from an assembler file that includes the compressed kernel."""
+    monkeypatch.setattr(paths, "cache_root", lambda: tmp_path)
+    (tmp_path / "a.S").write_text('.incbin "data"\n')
+    objects = []
+    for data in ("old", "new"):
+        (tmp_path / "data").write_text(data)
+        proc.capture(["gcc", "-c", "-Wp,-MMD,a.d", "a.S", "-o", "a.o"], cwd=tmp_path,
+                     env=proc.build_environment())
+        objects.append((tmp_path / "a.o").read_bytes())
+    assert b"old" in objects[0] and b"new" in objects[1]
+
+
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"check", "build", "qemu", "guest", "test", "cpuwhy", "lint",
+    assert set(groups) == {"check", "build", "deb", "qemu", "guest", "test", "cpuwhy", "lint",
                            "idle-loads"}
     assert all(groups.values())
 
@@ -169,13 +182,14 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("goal, said", [
-    ("bogus", "unknown target: bogus; there are: help run shell"),
+    ("bogus", "unknown target: bogus; there are: help run demo shell"),
     ("run MACHINE=no-such-machine", "no-such-machine"),
     ("run CPUS=0", "CPUS|CPU"),
     ("run CPUS=many", "many"),
     ("run TIME=warp", "warp"),
     ("run KERNEL=bse", "KERNEL=bse: neither patched nor base nor the file"),
     ("kernel JOBS=x", "JOBS=x: a number"),
+    ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud"),
 ])
 def test_bad_requests_are_refused_at_once(goal, said):
     done = subprocess.run(["make", "-s", "-C", paths.TOP, *goal.split()],
