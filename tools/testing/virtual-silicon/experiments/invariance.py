@@ -124,9 +124,38 @@ def hotplug(args: argparse.Namespace) -> dict:
     return {"failed": failed, "warnings": warnings}
 
 
+#: Bursts of 0.2 ms and more, one after the other without a pause, and many switches.
+SAMPLED = {"0.2 ms each ms": "vs-load -c 1 -d 20 -p 1000 -t 1",
+           "0.2 ms each 0.4 ms": "vs-load -c 1 -d 50 -p 400 -t 1",
+           "2 ms each 10 ms": "vs-load -c 1 -d 20 -p 10000 -t 1",
+           "busy": "vs-load -c 1 -t 1",
+           "hackbench": "taskset 2 timeout 1 hackbench -g 1 -l 1000000"}
+
+
+def samples(args: argparse.Namespace) -> dict:
+    """How many samples a CPU takes in a second: reads of MPERF, by the kernel's trace."""
+    m, job = machine.load("sapphire-rapids"), Job()
+    trace = "/sys/kernel/tracing"
+    for i, load in enumerate(SAMPLED.values()):
+        job.step(f"samples-{i}", f"echo 'msr == 0xe7' >{trace}/events/msr/read_msr/filter; "
+                 f"echo 1 >{trace}/events/msr/read_msr/enable; echo 100000 >{trace}/"
+                 f"buffer_size_kb; echo >{trace}/trace; {load} >/dev/null 2>&1; "
+                 f"grep -E '^(entries|overrun)' {trace}/per_cpu/cpu1/stats; "
+                 f"echo 0 >{trace}/events/msr/read_msr/enable")
+    result = run(args, f"samples-{Path(args.kernel).name}", m, 2, job)
+    rows = {}
+    for i, load in enumerate(SAMPLED):
+        text = result.text(f"samples-{i}")
+        entries, overrun = (int(n) for n in re.findall(r": (\d+)$", text, re.MULTILINE))
+        assert not overrun
+        rows[load] = entries
+        print(f"{load:20} {entries:5d} samples in a second")
+    return {"rows": rows}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    experiments = {f.__name__: f for f in (fixed, changing, toggles, hotplug)}
+    experiments = {f.__name__: f for f in (fixed, changing, toggles, hotplug, samples)}
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
     parser.add_argument("--off", action="store_true", help="fixed without invariance")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import invariance_util as utilisation
@@ -590,6 +591,12 @@ def invariance_boost(m: Machine, cpus: int) -> bytes:
              f"put $on {switch} || return 1; "
              "echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
              "/ $(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq); done; done")
+    # Of one policy after the other; then of all, by the common file
+    local = "$CPU/cpufreq/policy%d/boost"
+    job.step("local-boost", "".join(
+        f"put {on} {file} || return 1; echo $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio); "
+        for on, file in ((0, local % 0), (0, local % 1), (1, local % 1), (0, switch),
+                         (1, switch))))
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -673,13 +680,22 @@ _RATIOS = ("$CPU/freq_invariance/[ep]* $CPU/cpu[0-9]*/freq_invariance/max_ratio 
            "$CPU/amd_pstate/status $CPU/intel_pstate/status $CPU/intel_pstate/no_turbo")
 
 
-def mixed(m: Machine, cpus: int) -> bytes:
-    """CPUs of two kinds: what freq_max is, and a task that moves between them."""
-    job, first, second = Job(), *MIXED["invariance-hybrid-smt" if m.threads > 1 else
-                                       "invariance-mixed-amd" if m.pstate_ratios else
-                                       "invariance-hybrid"]
+#: Of each period of the work that schedutil chooses a clock for, what it takes at the CPU's
+#: highest clock.
+GOVERNED_SHARE = 0.6
+
+
+def _governed(cpu: int, khz: int, work_permille: int) -> str:
+    units = int(MOVING_UNITS * 10 * GOVERNED_SHARE * khz / 3_800_000 * work_permille / 1000)
+    return (f"put schedutil {_FREQ}/scaling_governor; vs-util -c {cpu} -w {units} -n 130")
+
+
+def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> bytes:
+    """CPUs of two kinds: what freq_max is, a task that moves between the two named, and
+    one that stays. On AMD parts also all modes of the driver."""
+    job, kind = Job(), m.classes[0]
     if m.threads > 1:
-        small = [cpu for _, kind in m.class_cpus(cpus) for cpu in kind[1::2]]
+        small = [cpu for _, cores in m.class_cpus(cpus) for cpu in cores[1::2]]
         job.step("siblings", "put 0 " + " ".join(f"$CPU/cpu{cpu}/online" for cpu in small))
     job.step("ratios", f"dump {_RATIOS}")
     for khz in MOVING_KHZ:
@@ -687,8 +703,13 @@ def mixed(m: Machine, cpus: int) -> bytes:
                  f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}" if khz else
                  f"put performance {_FREQ}/scaling_governor; {SETTLE}")
         job.step(f"ratios-{khz}", f"dump {_RATIOS}")
-        job.step(f"moving-{khz}", _moving(first, second))
-    if m.pstate_ratios:
+        job.step(f"moving-{khz}", _moving(*on))
+    job.step("governed-0", _governed(on[0], m.max_ratio * m.bus_khz, 1000))
+    job.step("governed-1", _governed(on[1], kind.max_ratio * m.bus_khz, kind.work_permille))
+    job.step("domains", "put Y /sys/kernel/debug/sched/verbose; "
+             "cat /proc/sys/kernel/sched_itmt_enabled; "
+             "dump /sys/kernel/debug/sched/domains/cpu[0-9]*/domain*/flags")
+    if boost:
         job.step("policy", "put midpoint $CPU/freq_invariance/policy")
         job.step("drivers", amd_drivers())
     job.step("dmesg", "dmesg")
@@ -745,6 +766,7 @@ def schedutil(m: Machine, cpus: int) -> bytes:
     # 5 % of 10 ms, then busy
     job.step("steps", "vs-rise -c 1 -m step -r 38 -n 5 -k 12 -w 59000")
     job.step("kselftest", "/selftests/schedutil/tunables.sh")
+    job.step("chains", "/selftests/sched_chains/chains.sh")
     job.step("dmesg", "dmesg")
     return job.archive()
 
@@ -994,11 +1016,15 @@ SCENARIOS: dict[str, Scenario] = {
                                 f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
     # Virtual time stands still while the machine sleeps, where it follows instructions
     "suspend": Scenario("sapphire-rapids", "patched", "free", 2, suspend, PASSIVE),
-    "invariance-hybrid": Scenario("core-i9-12900k", "patched", "deterministic", 4, mixed,
-                                  PASSIVE),
+    "invariance-hybrid": Scenario("core-i9-12900k", "patched", "deterministic", 4,
+                                  partial(mixed, on=MIXED["invariance-hybrid"]), PASSIVE),
     "invariance-hybrid-smt": Scenario(str(Path(__file__).with_name("hybrid-smt.toml")),
-                                      "patched", "deterministic", 8, mixed, PASSIVE),
-    "invariance-mixed-amd": Scenario("ryzen-5-7545u", "patched", "deterministic", 6, mixed,
+                                      "patched", "deterministic", 8,
+                                      partial(mixed, on=MIXED["invariance-hybrid-smt"]),
+                                      PASSIVE),
+    "invariance-mixed-amd": Scenario("ryzen-5-7545u", "patched", "deterministic", 6,
+                                     partial(mixed, on=MIXED["invariance-mixed-amd"],
+                                             boost=True),
                                      "amd_pstate=passive "
                                      "cpufreq.default_governor=performance"),
     "invariance-intel-drivers": Scenario("sapphire-rapids-hwp", "patched", "deterministic",

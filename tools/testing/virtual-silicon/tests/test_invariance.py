@@ -205,6 +205,13 @@ class TestBoost:
             for ratio, top in zip(ratios, tops):
                 assert int(ratio) / 1024 * base <= int(top) + base / 1024
 
+    def test_boost_of_single_policies(self, guests: Guests, driver: str) -> None:
+        """CPUs of one kind share freq_max: that of those that have boost."""
+        middle = (self.boost(driver) + 1024) // 2
+        found = [int(n) for n in guests.get(f"invariance-{driver}").text("local-boost").split()]
+        wanted = [ratio for ratio in (middle, 1024, middle, 1024, middle) for _ in (0, 1)]
+        assert found == pytest.approx(wanted, abs=8)
+
 
 @pytest.mark.boots("invariance-two-kinds")
 def test_amd_cores_of_two_kinds_have_a_ratio_each(guests: Guests) -> None:

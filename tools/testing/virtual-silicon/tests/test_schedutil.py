@@ -21,7 +21,7 @@ def values(text: str) -> dict[str, int]:
 
 def test_defaults(guests: Guests) -> None:
     found = values(guests.get("schedutil").text("defaults"))
-    assert found == {"rate_limit_us": 500, "saturation_us": 8000}
+    assert found == {"rate_limit_us": 500, "saturation_us": 8000, "chains": 0}
 
 
 @pytest.mark.parametrize("name", SCHEDUTIL_REFUSED)
@@ -36,7 +36,8 @@ def test_a_task_that_becomes_cpu_bound_is_soon_at_the_top(guests: Guests) -> Non
     assert all(float(first) <= 16 for first, *_ in rows), rows
 
 
-@pytest.mark.parametrize("suite", ["schedutil_holdoff", "schedutil_saturation"])
+@pytest.mark.parametrize("suite", ["schedutil_holdoff", "schedutil_saturation",
+                                   "schedutil_chain"])
 def test_kunit(guests: Guests, suite: str) -> None:
     text = guests.get("schedutil").text("dmesg")
     passed = re.search(rf"\] # {suite}: pass:(\d+) fail:0 skip:0 total:(\d+)$", text, re.M)
@@ -48,6 +49,14 @@ def test_kselftest(guests: Guests) -> None:
     result = guests.get("schedutil")
     text = result.text("kselftest")
     assert result.step_status("kselftest") == 0, text
+    assert "not ok" not in text and "ok 6 " in text and "SKIP" not in text
+
+
+def test_tasks_that_take_turns_keep_up(guests: Guests) -> None:
+    """They reach 0.2 to 0.5 of what performance gives without chains."""
+    result = guests.get("schedutil")
+    text = result.text("chains")
+    assert result.step_status("chains") == 0, text
     assert "not ok" not in text and "ok 6 " in text and "SKIP" not in text
 
 

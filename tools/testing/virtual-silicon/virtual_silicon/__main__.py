@@ -55,6 +55,14 @@ def _guest_commands(sub: Commands) -> None:
                      help="host seconds that --cmd may take (default 600)")
     one.set_defaults(run=commands.run)
 
+    one = sub.add_parser("compare", help="both kernels side by side on one machine")
+    one.add_argument("--machine", default=commands.COMPARED_MACHINE,
+                     help="name or file (default: %(default)s, whose turbo table the base "
+                     "kernel reads wrongly)")
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--out", default=str(paths.BUILD / "demo"), help="directory for output")
+    one.set_defaults(run=commands.compare_command)
+
     one = sub.add_parser("shell", help="root shell in the guest")
     _boot_arguments(one)
     one.add_argument("--cmd", help="command to run on its terminal instead of a shell")
@@ -84,6 +92,16 @@ def _repeat_command(sub: Commands) -> None:
     one.add_argument("--limit", type=_positive, default=600,
                      help="host seconds of one run (default 600)")
     one.set_defaults(run=commands.repeat_command)
+
+
+def _installed_command(sub: Commands) -> None:
+    one = sub.add_parser("installed", help="kernel packages on a Debian 12: installed, "
+                         "booted, used, removed")
+    one.add_argument("packages", nargs="+", metavar="DEB")
+    one.add_argument("--machine", default=commands.DEFAULT_MACHINE)
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--out", default=str(paths.BUILD / "installed"), help="directory for output")
+    one.set_defaults(run=commands.installed_command)
 
 
 def _witness_command(sub: Commands) -> None:
@@ -185,8 +203,8 @@ def _trace_commands(sub: Commands) -> None:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_guest_commands, _control_commands, _repeat_command, _witness_command,
-                _validate_command, _machine_commands, _trace_commands):
+    for add in (_guest_commands, _control_commands, _repeat_command, _installed_command,
+                _witness_command, _validate_command, _machine_commands, _trace_commands):
         add(sub)
     return top
 

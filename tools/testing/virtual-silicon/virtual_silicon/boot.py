@@ -59,6 +59,7 @@ class Config:
     qemu_plain: bool = False
     faults: Path | None = None	# what is to break, and when
     qmp: Path | None = None	# control socket, see qmp.py
+    disk: Path | None = None	# with a boot loader, in place of the kernel; is written to
     limits: Limits = field(default_factory=Limits)
 
 
@@ -141,6 +142,13 @@ def cpu_options(m: Machine, cpus: int, mode: str) -> list[str]:
         f"threads={threads}"]
 
 
+def _boot_options(c: Config) -> list[str]:
+    if c.disk:
+        return ["-drive", f"file={_escape(str(c.disk))},if=virtio,format=raw"]
+    return ["-kernel", str(c.kernel), "-initrd", str(c.out / "initrd"),
+            "-append", kernel_command_line(c)]
+
+
 def machine_options(c: Config) -> list[str]:
     """Everything but where the serial ports go."""
     return [
@@ -148,8 +156,7 @@ def machine_options(c: Config) -> list[str]:
         "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
         "-no-reboot", "-m", str(MEMORY_MIB),
         "-acpitable", f"file={_escape(str(c.out / 'ssdt.aml'))}",
-        "-kernel", str(c.kernel), "-initrd", str(c.out / "initrd"),
-        "-append", kernel_command_line(c),
+        *_boot_options(c),
         *(["-qmp", f"unix:{_escape(str(c.qmp))},server=on,wait=off"] if c.qmp else []),
     ]
 
@@ -161,7 +168,8 @@ def prepare(c: Config) -> None:
     for name in ("console.log", "results.log", "model.json", "trace.txt", "trace.gz"):
         (c.out / name).unlink(missing_ok=True)
     ssdt.compile_table(ssdt.source(c.machine, c.cpus), c.out / "ssdt.aml")
-    (c.out / "initrd").write_bytes(c.initramfs.read_bytes() + c.job)
+    if not c.disk:
+        (c.out / "initrd").write_bytes(c.initramfs.read_bytes() + c.job)
 
 
 def _die_with_parent() -> None:
@@ -308,7 +316,7 @@ def run(c: Config, on_section: Callable[[Section], None] | None = None) -> Resul
         _wait_off(process)
     finally:
         stop(process)
-        (c.out / "initrd").unlink()	# large, and made anew for each boot
+        (c.out / "initrd").unlink(missing_ok=True)	# large, and made anew for each boot
     return Result(status, watch.answer, watch.seconds(), watch.boot_seconds,
                   watch.console, _read_report(c.out / "model.json"),
                   _trace_file(c) if c.trace and not c.qemu_plain else None)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from . import (
     boot,
+    compare,
     convert,
     demo,
     distribution,
@@ -23,6 +24,7 @@ from . import (
     emulator,
     energy,
     initramfs,
+    installed,
     machine,
     measurements,
     paths,
@@ -37,11 +39,12 @@ from . import (
     validate,
     witness,
 )
-from .errors import UsageError
+from .errors import MissingError, UsageError
 from .job import Answer, Job, Section
 from .mirrors import Guest
 
 DEFAULT_MACHINE = "sapphire-rapids"
+COMPARED_MACHINE = "platinum-8592"
 
 
 def check(args: argparse.Namespace) -> int:
@@ -194,6 +197,39 @@ def _run_demo(args: argparse.Namespace) -> int:
     return result.status
 
 
+def compare_command(args: argparse.Namespace) -> int:
+    """Both kernels at once, each in its guest; a table, the same as data, a picture."""
+    m, qemu, out = machine.load(args.machine), paths.qemu(args.qemu), Path(args.out)
+    if m.vendor != "GenuineIntel":
+        raise UsageError(f"{m.name}: compare reads registers that only Intel's CPUs have")
+    images = {kernel: paths.kernel(kernel) for kernel in compare.KERNELS}
+    if not (selftests := paths.selftests()):
+        raise MissingError("the selftests are not built (make demo builds them)")
+    archive = initramfs.ensure(out.parent / "guest", selftests)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "faults").write_text(compare.FAULTS, encoding="ascii")
+    begin = time.monotonic()
+
+    def one(kernel: str) -> boot.Result:
+        return boot.run(boot.Config(
+            machine=m, cpus=m.check_cpus(4), kernel=images[kernel], qemu=qemu,
+            initramfs=archive, out=out / kernel, job=compare.job(m, kernel),
+            mode="deterministic", append=demo.KERNEL_ARGS, faults=out / "faults",
+            limits=boot.Limits(300, 300, 900)), lambda section: print(
+                f"  {time.monotonic() - begin:5.1f} s  {kernel:8} {section.name}", flush=True))
+    print(f"Booting both kernels on {m.name}, 4 CPUs, in deterministic time", flush=True)
+    with ThreadPoolExecutor(len(images)) as pool:
+        results = dict(zip(images, pool.map(one, images)))
+    rows = compare.table(m, results)
+    print(f"\n{compare.text(m, rows)}\n")
+    (out / "compare.json").write_text(json.dumps(
+        [dict(zip(("what", *compare.KERNELS, "verdict", "believe"), row)) for row in rows],
+        indent=1) + "\n", encoding="utf-8")
+    compare.draw(results, out / "compare.png")
+    print(f"The same as data: {out / 'compare.json'}; picture: {out / 'compare.png'}")
+    return 0
+
+
 def shell(args: argparse.Namespace) -> int:
     """An interactive root shell; the kernel's messages only if they matter."""
     command = f"sh -lc {shlex.quote(args.cmd)}" if args.cmd else "sh -l"
@@ -332,6 +368,28 @@ def sensitivity_command(args: argparse.Namespace) -> int:
     for conclusion in fallen:
         print(f"does not hold: {conclusion.text}")
     return 1 if fallen else 0
+
+
+def installed_command(args: argparse.Namespace) -> int:
+    """1 if a boot is not as it should be."""
+    packages, out = [Path(name).resolve() for name in args.packages], Path(args.out).resolve()
+    installed.check(packages)
+    out.mkdir(parents=True, exist_ok=True)
+    m, log, begin = machine.load(args.machine), out / "log", time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"  {time.monotonic() - begin:5.0f} s  {text}", flush=True)
+    installed.system(out / "root", log)
+    say("a Debian 12")
+    installed.image(out / "root", packages, out / "disk.img", log)
+    say("a disk with it")
+    wrong, old = False, ""
+    for stage, result in installed.boots(m, paths.qemu(args.qemu), out / "disk.img", out):
+        old = old or result.text("kernel")
+        found = installed.problems(stage, result, old)
+        say(f"{stage}: {result.text('kernel')}: " + ("; ".join(found) or "as it should be"))
+        wrong |= bool(found)
+    return int(wrong)
 
 
 def fault_command(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import MissingError, UsageError
 from .trace import Trace
@@ -72,6 +72,18 @@ def _khz_at(khz: list[tuple[int, int]], time_ns: float) -> int:
     return khz[low - 1][1] if low else 0
 
 
+def load_pyplot() -> Any:
+    """matplotlib for files; loaded when a picture is drawn only."""
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingError("matplotlib is not installed (package "
+                           "python3-matplotlib)") from error
+    return pyplot
+
+
 def draw(trace: Trace, target: Path, begin_s: float = 0, end_s: float | None = None,
          title: str = "") -> None:
     """Writes a PNG."""
@@ -83,13 +95,7 @@ def draw(trace: Trace, target: Path, begin_s: float = 0, end_s: float | None = N
         raise UsageError(f"nothing to draw between {begin_s:g} s and "
                          f"{end_ns / 1e9:g} s; the trace ends at "
                          f"{trace.end_ns / 1e9:g} s")
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingError("matplotlib is not installed (package "
-                           "python3-matplotlib)") from error
+    pyplot = load_pyplot()
     cpus = sorted(trace.khz)
     figure, axes = pyplot.subplots(2, 1, figsize=(9, 5), sharex=True, dpi=100)
     _draw_frequency(axes[0], trace, cpus, begin_ns, end_ns)

@@ -136,8 +136,10 @@ def welch(a: list[float], b: list[float]) -> float:
 
 
 def change(sign: str, reference: list[float], values: list[float]) -> tuple[float, float]:
-    """How much better than `reference`, and the noise, in percent; NaN if unknown."""
+    """How much better than `reference`, and the noise, in percent; NaN if unknown or of 0."""
     mean = statistics.fmean(reference)
+    if not mean:
+        return math.nan, math.nan
     better = statistics.fmean(values) - mean
     noise = welch(reference, values) if min(len(values), len(reference)) > 1 else math.nan
     return 100 * (better if sign == "+" else -better) / mean, 100 * noise / mean
@@ -155,6 +157,8 @@ def cell(sign: str, index: int, samples: Samples, reference: Samples) -> str:
     if samples is reference or not reference.values:
         return text
     percent, noise = change(sign, [v[index] for v in reference.values], values)
+    if math.isnan(percent):
+        return text
     return f"{text} ({percent:+.1f}" + (f" ± {noise:.1f} %)" if not math.isnan(noise) else " %)")
 
 

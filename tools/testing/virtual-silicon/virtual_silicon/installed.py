@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel packages on a Debian 12 of its own: installed, booted, used, removed.
+
+A disk image is made of Debian's packages (debootstrap), with Debian's kernel, GRUB,
+initramfs-tools and systemd. It is booted three times: apt installs the packages; their
+kernel runs the programs that people have; apt removes them, and the old kernel is back.
+Needs root, for chroot and loop devices.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import boot, paths
+from .errors import GuestError, MissingError, UsageError
+from .machine import Machine
+
+SYSTEM = ("systemd-sysv", "udev", "dbus", "initramfs-tools", "linux-base", "grub-pc", "zstd")
+CLIENTS = ("linux-cpupower", "linux-perf", "stress-ng", "tuned", "irqbalance", "powertop",
+           "linux-image-cloud-amd64")
+STAGES = ("install", "installed", "removed")
+SIZE_MIB = 4096
+GUEST = Path(__file__).resolve().parents[1] / "guest"
+#: Ours, and where an administrator copies it to.
+SETTINGS = paths.ROOT / "tools/power/settings"
+COPIES = {"tmpfiles.conf": "etc/tmpfiles.d/x86-dvfs.conf",
+          "tuned/x86-dvfs/tuned.conf": "etc/tuned/x86-dvfs/tuned.conf"}
+
+_SOURCES = """\
+deb http://deb.debian.org/debian bookworm main
+deb http://deb.debian.org/debian bookworm-updates main
+deb http://deb.debian.org/debian-security bookworm-security main
+"""
+_UNIT = """\
+[Unit]
+Description=What the virtual machine is to do
+After=multi-user.target
+[Service]
+Type=oneshot
+ExecStart=/usr/lib/vs/installed.sh
+[Install]
+WantedBy=default.target
+"""
+_GRUB = """\
+GRUB_DEFAULT=0
+GRUB_TIMEOUT=0
+GRUB_DISABLE_OS_PROBER=true
+GRUB_CMDLINE_LINUX="console=ttyS0 panic=-1 msr.allow_writes=on tsc=reliable"
+"""
+
+
+def _run(*words: str | Path, log: Path) -> None:
+    with log.open("a") as out:
+        out.write(f"+ {' '.join(map(str, words))}\n")
+        out.flush()
+        done = subprocess.run([str(word) for word in words], stdout=out, stderr=out,
+                              stdin=subprocess.DEVNULL, check=False,
+                              env={**os.environ, "DEBIAN_FRONTEND": "noninteractive",
+                                   "LC_ALL": "C.UTF-8"})
+    if done.returncode:
+        raise GuestError(f"{words[0]} {words[1]} failed (exit {done.returncode}); see {log}")
+
+
+@contextmanager
+def _mounted(root: Path, log: Path) -> Iterator[None]:
+    """What programs in a chroot expect; unmounted whatever happens."""
+    binds = [(kind, root / kind) for kind in ("proc", "sys", "dev")]
+    try:
+        for kind, where in binds:
+            _run("mount", "--bind", f"/{kind}", where, log=log)
+        yield
+    finally:
+        for _, where in reversed(binds):
+            subprocess.run(["umount", str(where)], stderr=subprocess.DEVNULL, check=False)
+
+
+def system(root: Path, log: Path) -> None:
+    """A Debian 12 in a directory; made once."""
+    if (root / "made").exists():
+        return
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    _run("debootstrap", "--variant=minbase", f"--include={','.join(SYSTEM)}", "bookworm", root,
+         "http://deb.debian.org/debian", log=log)
+    (root / "etc/apt/sources.list").write_text(_SOURCES)
+    (root / "etc/hostname").write_text("virtual-silicon\n")
+    (root / "etc/fstab").write_text("LABEL=root / ext4 defaults 0 1\n")
+    (root / "etc/default/grub").write_text(_GRUB)
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    with _mounted(root, log):
+        _run("chroot", root, "apt-get", "update", log=log)
+        _run("chroot", root, "apt-get", "install", "--yes", "--no-install-recommends", *CLIENTS,
+             log=log)
+        _run("chroot", root, "apt-get", "clean", log=log)
+        _run("chroot", root, "systemctl", "disable", "tuned", "irqbalance", log=log)
+    (root / "made").touch()
+
+
+def image(root: Path, packages: list[Path], target: Path, log: Path) -> None:
+    """A disk with the system, the packages to install, and GRUB."""
+    for path in (GUEST / "guest.sh", GUEST / "installed.sh"):
+        (root / "usr/lib/vs").mkdir(exist_ok=True)
+        shutil.copy(path, root / "usr/lib/vs" / path.name)
+        (root / "usr/lib/vs" / path.name).chmod(0o755)
+    for name, copy in COPIES.items():
+        (root / copy).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SETTINGS / name, root / copy)
+    (root / "etc/systemd/system/vs.service").write_text(_UNIT)
+    (root / "root/stage").write_text(STAGES[0])
+    shutil.rmtree(root / "root/packages", ignore_errors=True)
+    (root / "root/packages").mkdir()
+    for package in packages:
+        shutil.copy(package, root / "root/packages")
+    target.unlink(missing_ok=True)
+    with target.open("wb") as file:
+        file.truncate(SIZE_MIB << 20)
+    mount = target.parent / "mount"
+    mount.mkdir(exist_ok=True)
+    _run("mkfs.ext4", "-q", "-L", "root", "-d", root, target, log=log)
+    device = subprocess.run(["losetup", "--find", "--show", str(target)], text=True,
+                            stdout=subprocess.PIPE, check=True).stdout.strip()
+    try:
+        _run("mount", device, mount, log=log)
+        try:
+            with _mounted(mount, log):
+                _run("chroot", mount, "systemctl", "enable", "vs.service", log=log)
+                # The disk has no partitions: --force lets GRUB use a list of blocks.
+                _run("chroot", mount, "grub-install", "--target=i386-pc", "--force", device,
+                     log=log)
+            _first_menu(mount)
+        finally:
+            _run("umount", mount, log=log)
+    finally:
+        _run("losetup", "--detach", device, log=log)
+
+
+def _first_menu(root: Path) -> None:
+    """For the first boot: update-grub, which runs when a kernel is installed, does not
+    understand loop devices."""
+    release = next(path.name.removeprefix("vmlinuz-") for path in root.glob("boot/vmlinuz-*"))
+    words = _GRUB.partition('GRUB_CMDLINE_LINUX="')[2].partition('"')[0]
+    (root / "boot/grub/grub.cfg").write_text(
+        f"search --set=root --label root\nlinux /boot/vmlinuz-{release} root=LABEL=root {words}\n"
+        f"initrd /boot/initrd.img-{release}\nboot\n")
+
+
+def check(packages: list[Path]) -> None:
+    if os.geteuid() != 0:
+        raise UsageError("this needs root, for chroot and loop devices")
+    for package in packages:
+        if not package.is_file():
+            raise UsageError(f"{package}: not there (make deb builds the packages)")
+    for program, package_ in (("debootstrap", "debootstrap"), ("mkfs.ext4", "e2fsprogs")):
+        if not shutil.which(program):
+            raise MissingError(f"{program} is not installed (package {package_})")
+
+
+def boots(m: Machine, qemu: Path, disk: Path, out: Path) -> Iterator[tuple[str, boot.Result]]:
+    """Each stage and what its boot answered."""
+    for stage in STAGES:
+        c = boot.Config(machine=m, cpus=4, kernel=disk, qemu=qemu, initramfs=disk,
+                        out=out / stage, disk=disk, trace=False,
+                        limits=boot.Limits(boot=600, silence=900, overall=2400))
+        yield stage, boot.run(c)
+
+
+def problems(stage: str, result: boot.Result, old: str) -> list[str]:
+    """What is not as it should be after a boot; @old is Debian's kernel."""
+    release = result.text("kernel")
+    ours = "x86dvfs" in release
+    found = [f"step {name} failed: {' '.join(section.lines[-1:])}"
+             for name, section in result.answer.sections.items() if section.status]
+    if ours != (stage == "installed"):
+        found.append(f"runs {release}")
+    if stage == "removed" and release != old:
+        found.append(f"runs {release} instead of {old}")
+    if stage == "installed":
+        if result.text("governor") != "schedutil":
+            found.append(f"the governor is {result.text('governor')}")
+        if result.text("invariance") != "1":
+            found.append("frequency invariance is off")
+        if result.text("idle-governor") != "teo":
+            found.append(f"the idle governor is {result.text('idle-governor')}")
+        if int(result.text("polled-us")) > 1_000_000:
+            found.append(f"with tuned's latency profile CPU 0 polled for {result.text('polled-us')}"
+                         " us of 5 s")
+    return found
