@@ -90,6 +90,16 @@ def test_panic_in_the_guest(pytestconfig: pytest.Config, tmp_path: Path) -> None
     assert all(line.startswith("  | ") for line in console)
 
 
+def test_kernel_patches_itself_while_all_cpus_run(pytestconfig: pytest.Config,
+                                                  tmp_path: Path) -> None:
+    """A CPU that executes code from before the last change dies of "Oops: int3"."""
+    done = command(pytestconfig, tmp_path / "run", "run",
+                   "--cmd=cyclictest -q -t4 -a -i 1000 -D 600 >/dev/null & "
+                   "for n in $(seq 25); do for on in 1 0; do "
+                   "echo $on >/sys/kernel/tracing/events/sched/sched_switch/enable; done; done")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_kernel_without_init(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     done = command(pytestconfig, tmp_path / "run", "run", "--cmd=true",
                    "--append=rdinit=/nowhere")
