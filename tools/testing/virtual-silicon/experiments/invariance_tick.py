@@ -8,7 +8,7 @@ with all that they call, reads of registers and of the time stamp counter, and b
 that static keys have patched: the base samples in the first, the series in the second. In
 free time, because virtual time that follows instructions runs away while the guest is
 stopped. So does free time, a little: samples are older than a tick, and those of the series
-are then compared with the time stamp counter, which they are not at ordinary ticks.
+are then compared with the time that they took, which they are not at ordinary ticks.
 """
 from __future__ import annotations
 
