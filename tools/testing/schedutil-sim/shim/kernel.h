@@ -60,6 +60,10 @@ typedef uint8_t u8;
 #define data_race(x)		(x)
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 #define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
+#define trace_sugov_judge_enabled()	false
+#define trace_sugov_judge(...)	shim_trace(0, __VA_ARGS__)
+static inline void shim_trace(int dummy, ...) { (void)dummy; }
+enum { SUGOV_DUE, SUGOV_SAME, SUGOV_HELD, SUGOV_SETTLES };
 #define WARN_ON(c)		({ bool _c = (c); assert(!_c); _c; })
 #define IS_ERR(p)		((unsigned long)(p) >= -4095UL)
 #define PTR_ERR(p)		((long)(p))
