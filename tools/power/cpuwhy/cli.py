@@ -22,8 +22,8 @@ Why is my machine ...
   hot:    cpuwhy doctor; cpuwhy idle --record 10
   awake:  cpuwhy idle --record 10 --wakers 20
 
-Exit status: 0 all went well (doctor: found nothing), 1 doctor found something,
-2 wrong input or options.
+Exit status: 0 all went well (doctor: found nothing), 1 doctor found
+something, 2 wrong input or options.
 """
 
 
@@ -94,8 +94,9 @@ def parser() -> argparse.ArgumentParser:
     sub = commands.add_parser(
         "freq", help="what was asked of the clocks, what came, and who waited for it",
         description="Requests and clocks of each CPU over time, and the episodes in which a task"
-        " ran and its CPU got a higher request late: how long, who, and why as far as the trace"
-        " tells.")
+        " ran and its CPU got a higher request late: how long, who, and why. schedutil's own"
+        " reasons are those of the event power:sugov_judge, where the kernel has it."
+        " Without it they are inferred from the times of the requests.")
     _live(sub)
     sub.add_argument("--base-mhz", type=float, default=0.0, metavar="MHZ",
                      help="base frequency, at which MPERF counts, if it is not recorded")

@@ -245,6 +245,11 @@ def invariance(system: System) -> Iterator[Finding]:
                       "use a kernel that knows the model")
 
 
+def why_off(system: System) -> str:
+    """"off" and why, if frequency invariance is; nothing if it is on."""
+    return next((found.says for found in invariance(system) if found.says.startswith("off")), "")
+
+
 def parts(paths: tuple[Path, ...] = PARTS) -> list[dict[str, str]]:
     for path in paths:
         if path.is_file():

@@ -3,16 +3,17 @@
 
 Requests are the events cpu_frequency, pstate_sample and amd_pstate_perf and the writes of
 the registers behind them; the clock is what the kernel's own reads of APERF and MPERF, or
-the sample events, say. Neither utilisation nor the governor's reasons have events in 6.12.
+the sample events, say. Utilisation and schedutil's verdicts are those of sugov_judge, an
+event of the project's series; without it reasons are inferred from the requests' times.
 """
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .errors import Fail
-from .events import Facts, Handler, Reader, Source, switch
+from .events import Facts, Handler, Reader, Source, switch, task
 from .states import Machine
 
 #: A request higher by this much than at first is one that was waited for.
@@ -21,8 +22,19 @@ RISE = 1.1
 REACHED = 0.95
 #: Clocks over less than this are those of the reads themselves.
 SHORTEST = 100_000              # ns
+#: No CPU has such a clock: a counter stood still.
+SENSELESS = 10_000_000          # kHz
 #: A governor's rate limit shorter than the tick is not what is waited for.
 TICK = 4_000_000                # ns, if it is not known
+#: A clock this near to a turbo bin's is the bin's.
+BIN = 0.015
+#: What made a CPU ask, if not its utilisation alone.
+SATURATION, CHAIN = "saturation", "a chain of tasks"
+#: Two tasks take turns if they do so this often without a longer pause, and each only works
+#: or waits for a CPU, nothing else, for this share of the time.
+TURNS, PAUSE, WORKING = 20, 10_000_000, 0.8
+#: So many tasks are remembered, before those that were woken longer ago are forgotten.
+MOST_TASKS, LONG_AGO = 50_000, 1_000_000_000
 #: Bins of a timeline; when they are full two become one.
 BINS = 512
 FIRST_BIN = 1 << 20             # ns
@@ -33,6 +45,8 @@ LIMITS = re.compile(r"min=(\d+) max=(\d+) cpu_id=(\d+)")
 MSR = re.compile(r"([0-9a-f]+), value ([0-9a-f]+)")
 SAMPLE = re.compile(r"\bfreq=(\d+)")
 TO = re.compile(r"\bto=(\d+)")
+JUDGED = re.compile(r"cpu_id=(\d+) util=(\d+) wanted=(\d+) floor=(\d+) chain=(\d+)"
+                    r" scale=(\d+) verdict=(\w+)")
 BASE = re.compile(r"\bmperf=(\d+) aperf=([1-9]\d*) .*freq=(\d+)")
 
 
@@ -92,22 +106,66 @@ class Episode:
     high: float
     limit: float = 0.0          # of the policy, kHz, if it is below the highest clock
     held: int = 0               # ns, the governor's rate limit if the steps keep to it
+    verdicts: dict[str, int] = field(default_factory=dict)      # ns that each was waited for
+    rose: bool = False          # to the rest utilisation rose; else it is not known
+    asked_by: str = ""          # saturation or a chain of tasks, if one asked for the highest
+    invariance: str = ""        # what is wrong with the CPU's frequency scale
+    bins: list[tuple[int, int]] = field(default_factory=list)   # turbo: active cores, kHz
+    turns: int = 0              # with the other task, if two take turns
     reached: int = -1           # ns from the request to the clock; -1 not seen
     got: float = 0.0            # the highest clock seen after the request, kHz
 
     def why(self) -> str:
+        if self.turns:
+            return (f"take turns, {self.turns:,} of them: each one's CPU looks idle while the"
+                    " other works, a conversation"
+                    + ("; schedutil's chains are on" if self.asked_by else ""))
         late = f"after {self.first / 1e6:.1f} ms"
         parts = [f"asked in {self.steps} steps, first {late}" if self.steps > 1
                  else f"asked only {late}"]
+        held, settled = self.verdicts.get("held", 0), self.verdicts.get("settles", 0)
+        if held:
+            parts.append(f"held by rate_limit_us for {held / 1e6:.1f} ms")
+        if settled:
+            parts.append(f"a small change had to last for {settled / 1e6:.1f} ms")
+        if self.rose and (rest := self.waited - held - settled) >= self.waited / 4:
+            parts.append(f"busy for {rest / 1e6:.1f} ms until that counted as saturation"
+                         if self.asked_by == SATURATION else
+                         f"utilisation rose for {rest / 1e6:.1f} ms")
         if self.held:
             parts.append(f"held by rate_limit_us, {self.held / 1e6:.3g} ms")
+        if self.asked_by and self.asked_by not in "; ".join(parts):
+            parts.append(f"asked for by {self.asked_by}")
+        if self.invariance:
+            parts.append(self.invariance)
         if self.limit and self.high >= self.limit * 0.999:
             parts.append(f"up to the policy's limit of {self.limit / 1000:.0f} MHz")
         if self.reached >= 0:
             parts.append(f"clock there within {self.reached / 1e6:.1f} ms of the request")
         elif self.got:
-            parts.append(f"clock got to {self.got / 1000:.0f} MHz only: turbo bin or power limit")
+            parts.append(f"clock got to {self.got / 1000:.0f} MHz only: {self._limited()}")
         return "; ".join(parts)
+
+    def _limited(self) -> str:
+        if not self.bins:
+            return "turbo bin or power limit"
+        for cores, khz in self.bins:
+            if abs(self.got - khz) <= BIN * khz:
+                return f"turbo bin of up to {cores} active cores"
+        return "no turbo bin, so power, temperature or the hardware's own choice"
+
+
+@dataclass
+class Turns:
+    """Two tasks that wake each other, as long as they do."""
+    cpu: int                    # of one of them
+    start: int
+    last: int
+    count: int = 0
+    worked: int = 0             # ns
+    asked: float = 0.0          # kHz times ns
+    chain: bool = False
+    names: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -129,6 +187,18 @@ class Cpu:
     raises: list[int] = field(default_factory=list)     # when each higher request was sent
     reached: int = -1
     got: float = 0.0
+    util: Timeline = field(default_factory=Timeline)    # percent of 1024
+    wanted: Timeline = field(default_factory=Timeline)  # kHz
+    judged: tuple[int, int, int] = (-1, 0, 0)   # when last, utilisation and kHz
+    held_by: str = ""                   # the last verdict, if it was to wait
+    chain: bool = False                 # a chain asks for more than nothing
+    asked_by: str = ""
+    spent: dict[str, int] = field(default_factory=dict)     # ns by verdict, in this climb
+    spent_then: dict[str, int] = field(default_factory=dict)    # at the highest request
+    asked_by_then: str = ""
+    scale: int = 0                      # of frequency, when it was last told
+    ran: dict[str, int] = field(default_factory=dict)       # what stood before each reading
+    bad: int = 0                        # readings of the counters that make no sense
     aperf: int | None = None
     counters: tuple[int, int, int] | None = None        # time, aperf, mperf
 
@@ -136,6 +206,16 @@ class Cpu:
         """From here on higher requests are counted."""
         self.start, self.low, self.high, self.raises = start, low, low, []
         self.reached, self.got = -1, 0.0
+        self.spent, self.spent_then, self.held_by, self.ran = {}, {}, "", {}
+
+    def who(self) -> str:
+        """The task that ran at most readings of the counters, as ticks make them."""
+        names: dict[str, int] = {}
+        for head, count in self.ran.items():
+            comm, tid = task(head)
+            if tid > 0:
+                names[comm] = names.get(comm, 0) + count
+        return max(names, key=lambda name: names[name], default=self.task)
 
 
 class Analysis:
@@ -145,14 +225,21 @@ class Analysis:
         self.base_khz, self.threshold = base_khz, threshold
         self.policies = machine.policies if machine else {}
         self.tick = 1_000_000_000 // machine.hz if machine and machine.hz else TICK
+        self.machine = machine or Machine()
         self.top = 0.0                  # the highest clock that was ever allowed or asked for
         self.cpus: dict[int, Cpu] = {}
         self.episodes: list[Episode] = []
+        self.judged = False             # schedutil's verdicts are in the trace
+        self.tids: dict[str, str] = {}      # by what stands before the CPU
+        self.woken: dict[str, tuple[int, str, int]] = {}    # task: when, by whom, there
+        self.turns: dict[tuple[str, str], Turns] = {}
+        self.conversations: list[Episode] = []
 
     def handlers(self) -> dict[str, Handler]:
         return {"cpu_frequency": self._frequency, "cpu_frequency_limits": self._limits,
                 "pstate_sample": self._sample, "amd_pstate_perf": self._sample,
-                "write_msr": self._write, "read_msr": self._read, "sched_switch": self._switch}
+                "write_msr": self._write, "read_msr": self._read, "sched_switch": self._switch,
+                "sched_waking": self._waking, "sugov_judge": self._judge}
 
     def cpu(self, number: int) -> Cpu:
         if number not in self.cpus:
@@ -198,6 +285,79 @@ class Analysis:
             cpu.high = khz
             cpu.raises.append(now)
             cpu.reached, cpu.got = -1, 0.0
+            cpu.spent_then, cpu.asked_by_then = dict(cpu.spent), cpu.asked_by
+
+    def _judge(self, now: int, number: int, head: str, text: str) -> None:
+        """What schedutil made of a CPU's utilisation, before it asks for anything."""
+        match = JUDGED.search(text)
+        if not match:
+            return
+        self.judged = True
+        util, wanted, floor, chain, scale = map(int, match.groups()[1:6])
+        cpu, verdict = self.cpu(int(match[1])), match[7]
+        since, before, khz = cpu.judged
+        if since >= 0:
+            cpu.util.add(since, now, before / 10.24)
+            cpu.wanted.add(since, now, khz)
+        if cpu.task and cpu.held_by:
+            begin = max(since, cpu.start)
+            cpu.spent[cpu.held_by] = cpu.spent.get(cpu.held_by, 0) + now - begin
+        cpu.judged = now, util, wanted
+        cpu.held_by = verdict if verdict in ("held", "settles") else ""
+        cpu.scale = scale
+        # Both are without the headroom of 1/4 that utilisation has here.
+        cpu.chain = chain > 0
+        cpu.asked_by = (SATURATION if floor and floor * 5 // 4 >= util else
+                        CHAIN if chain and chain * 5 // 4 >= util * 0.9 else "")
+
+    def _waking(self, now: int, number: int, head: str, text: str) -> None:
+        """Who wakes a task on another CPU that woke it has ended a turn. A great share of
+        all events are these."""
+        tid = self.tids.get(head)
+        if tid is None:
+            if len(self.tids) > MOST_TASKS:
+                self.tids.clear()
+            tid = self.tids[head] = str(task(head)[1])
+        at = text.find(" pid=") + 5
+        other = text[at:text.find(" ", at)]
+        begun = self.woken.get(tid)
+        if begun and begun[1] == other and begun[2] != number and tid != "0":
+            self._turn(now, number, tid, other, begun[0], head)
+        self.woken[other] = now, tid, number
+        if len(self.woken) > MOST_TASKS:
+            self.woken = {tid: woken for tid, woken in self.woken.items()
+                          if woken[0] > now - LONG_AGO}
+
+    def _turn(self, now: int, number: int, tid: str, other: str, begin: int, head: str) -> None:
+        pair = (tid, other) if tid < other else (other, tid)
+        turns = self.turns.get(pair)
+        if turns is None or begin - turns.last > PAUSE:
+            if turns is not None:
+                self._settle(turns)
+            if len(self.turns) > MOST_TASKS:
+                self._forget(now)
+            turns = self.turns[pair] = Turns(number, begin, begin)
+        cpu = self.cpu(number)
+        turns.last = now
+        turns.count += 1
+        turns.worked += now - begin
+        turns.asked += cpu.request * (now - begin)
+        turns.chain |= cpu.chain
+        if turns.count < TURNS:
+            turns.names.add(task(head)[0])
+
+    def _forget(self, now: int) -> None:
+        for pair in [p for p, turns in self.turns.items() if now - turns.last > PAUSE]:
+            self._settle(self.turns.pop(pair))
+
+    def _settle(self, turns: Turns) -> None:
+        """Two have ceased to take turns; whether they had a low clock shows at the end."""
+        took = turns.last - turns.start
+        if turns.count >= TURNS and took >= self.threshold and turns.worked >= WORKING * took:
+            self.conversations.append(Episode(
+                turns.cpu, " and ".join(sorted(turns.names)), turns.start, took, 0, 0,
+                turns.asked / turns.worked, 0.0, turns=turns.count,
+                asked_by=CHAIN if turns.chain else ""))
 
     def _limits(self, now: int, number: int, head: str, text: str) -> None:
         if match := LIMITS.search(text):
@@ -227,6 +387,7 @@ class Analysis:
         if register == APERF:
             cpu.aperf = value
         elif register == MPERF and cpu.aperf is not None:
+            cpu.ran[head] = cpu.ran.get(head, 0) + 1
             if cpu.counters and now - cpu.counters[0] < SHORTEST:
                 return
             before, cpu.counters = cpu.counters, (now, cpu.aperf, value)
@@ -237,6 +398,9 @@ class Analysis:
 
     def _clocked(self, now: int, cpu: Cpu, khz: float, since: int) -> None:
         """The mean clock from @since to @now."""
+        if khz > SENSELESS:
+            cpu.bad += 1
+            return
         if 0 <= since < now:
             cpu.clock.add(since, now, khz)
         if cpu.raises and since >= cpu.raises[-1]:
@@ -272,10 +436,28 @@ class Analysis:
         waited = cpu.raises[-1] - cpu.start
         if waited >= self.threshold:
             self.episodes.append(Episode(
-                cpu.number, cpu.task, cpu.start, waited, cpu.raises[0] - cpu.start,
+                cpu.number, cpu.who(), cpu.start, waited, cpu.raises[0] - cpu.start,
                 len(cpu.raises), cpu.low, cpu.high,
-                cpu.limit if cpu.limit < self.top else 0.0, self._held(cpu),
+                cpu.limit if cpu.limit < self.top else 0.0,
+                0 if self.judged else self._held(cpu), cpu.spent_then, self.judged,
+                cpu.asked_by_then, self._invariance(cpu), self.machine.turbo, 0,
                 cpu.reached, cpu.got))
+
+    def _invariance(self, cpu: Cpu) -> str:
+        """What is wrong with the scale by which utilisation is measured."""
+        if self.machine.invariance:
+            return f"frequency invariance is {self.machine.invariance}"
+        if skipped := self.machine.skipped.get(cpu.number):
+            return (f"{skipped} samples of its counters were bad"
+                    + (", so its clock counts as the highest" * (cpu.scale == 1024)))
+        return ""
+
+    def lost(self, number: int, count: int) -> None:
+        """Events of a CPU are missing here: what it does is not known before its next task,
+        nor which tasks took turns."""
+        cpu = self.cpu(number)
+        cpu.task, cpu.changed, cpu.counters, cpu.aperf = "", -1, None, None
+        self.woken.clear()
 
     def _held(self, cpu: Cpu) -> int:
         """The rate limit, if each request waited for it and, unlike where utilisation is
@@ -291,6 +473,16 @@ class Analysis:
             if cpu.since >= 0:
                 cpu.asked.add(cpu.since, now, cpu.request)
             self._idle(now, cpu)
+            since, util, khz = cpu.judged
+            if since >= 0:
+                cpu.util.add(since, now, util / 10.24)
+                cpu.wanted.add(since, now, khz)
+        for turns in self.turns.values():
+            self._settle(turns)
+        for talk in self.conversations:
+            high = min(self.top, self.cpu(talk.cpu).limit or self.top)
+            if 0 < talk.low * RISE <= high:
+                self.episodes.append(replace(talk, high=high))
 
 
 @dataclass
@@ -304,8 +496,10 @@ class Result:
 
 
 def missing(seen: dict[str, int], base_khz: float) -> list[str]:
-    notes = ["utilisation, the governor's wish and its reasons have no events in 6.12;"
-             " shown is what was asked of the hardware"]
+    notes = []
+    if "sugov_judge" not in seen:
+        notes.append("no power:sugov_judge (schedutil of the project's kernel): utilisation is"
+                     " unknown, and reasons are inferred from what was asked of the hardware")
     if not seen.get("read_msr") and not seen.get("pstate_sample") \
             and not seen.get("amd_pstate_perf"):
         notes.append("no reads of APERF and MPERF (msr:read_msr): the clock itself is unknown")
@@ -313,6 +507,8 @@ def missing(seen: dict[str, int], base_khz: float) -> list[str]:
         notes.append("the base frequency is not known (--base-mhz): the clock itself is unknown")
     if "sched_switch" not in seen:
         notes.append("no sched_switch: who waited is unknown, so no episodes")
+    if "sched_waking" not in seen:
+        notes.append("no sched_waking: tasks that take turns are not found")
     return notes
 
 
@@ -320,7 +516,7 @@ def analyse(source: Source, machine: Machine | None, label: str, base_khz: float
             threshold: int, progress: Callable[[int, Facts], None]) -> Result:
     base = base_khz or (machine.base_khz if machine else 0)
     work = Analysis(base, threshold, machine)
-    facts = Reader(source, work.handlers(), progress=progress).run()
+    facts = Reader(source, work.handlers(), work.lost, progress=progress).run()
     if not any(facts.seen.get(name) for name in ("cpu_frequency", "pstate_sample", "write_msr",
                                                  "amd_pstate_perf")):
         raise Fail(f"{facts.name}: has no frequency requests (power:cpu_frequency,"
@@ -329,7 +525,9 @@ def analyse(source: Source, machine: Machine | None, label: str, base_khz: float
     work.finish(facts.last)
     for number, count in (machine.lost if machine else {}).items():
         facts.lost[number] = max(facts.lost.get(number, 0), count)
+    notes = missing(facts.seen, work.base_khz)
+    notes += [f"CPU {number}: {cpu.bad} clocks make no sense and were left out"
+              for number, cpu in sorted(work.cpus.items()) if cpu.bad]
     work.episodes.sort(key=lambda episode: -episode.waited)
-    return Result(label, facts, dict(sorted(work.cpus.items())), work.episodes,
-                  missing(facts.seen, work.base_khz))
+    return Result(label, facts, dict(sorted(work.cpus.items())), work.episodes, notes)
 

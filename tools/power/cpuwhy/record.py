@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import states
+from . import doctor, states
 from .errors import Fail
 
 TRACEFS = Path("/sys/kernel/tracing")
@@ -34,7 +34,7 @@ OPTIONAL = ("power:cpu_idle_miss", "ipi:ipi_send_cpu", "ipi:ipi_send_cpumask",
             "irq_vectors:spurious_apic_entry")
 FREQ = ("power:cpu_frequency", "sched:sched_switch", "sched:sched_waking")
 FREQ_OPTIONAL = ("power:cpu_frequency_limits", "power:pstate_sample", "amd_cpu:amd_pstate_perf",
-                 "msr:write_msr", "msr:read_msr", "power:cpu_idle", "sched:sched_util_est_cfs_tp")
+                 "msr:write_msr", "msr:read_msr", "power:sugov_judge")
 #: IA32_PERF_CTL, IA32_HWP_REQUEST, MSR_AMD_PERF_CTL, MSR_AMD_CPPC_REQ; MPERF and APERF,
 #: which are read by turn, MPERF last.
 WRITTEN = (0x199, 0x774, 0xC0010062, 0xC00102B3)
@@ -218,7 +218,11 @@ def record(path: Path, kind: str, seconds: float, argv: list[str], buffer_mb: in
     machine.workload = " ".join(argv) or "whatever ran"
     machine.events = events_for(kind)
     by = _by_tracefs if tool == "trace-cmd" else _by_perf
+    before = states.read_skipped()
     by(path, machine.events, seconds, argv, buffer_mb, stacks, machine)
+    machine.skipped = states.growth(before, states.read_skipped())
+    machine.turbo = states.read_turbo()
+    machine.invariance = doctor.why_off(doctor.System(Path("/")))
     machine.write(sidecar(path))
     for cpu, count in sorted(machine.lost.items()):
         print(f"cpuwhy: CPU {cpu}: the buffer was full, {count} events at the end are missing;"

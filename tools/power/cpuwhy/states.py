@@ -64,6 +64,9 @@ class Machine:
     lost: dict[int, int] = field(default_factory=dict)
     states: dict[int, list[State]] = field(default_factory=dict)
     policies: dict[int, Policy] = field(default_factory=dict)
+    invariance: str = ""                # "off" and why; nothing if it is on or unknown
+    skipped: dict[int, int] = field(default_factory=dict)   # bad samples of the counters
+    turbo: list[tuple[int, int]] = field(default_factory=list)  # active cores, kHz
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
@@ -124,6 +127,25 @@ def read_policies(root: Path = Path("/")) -> dict[int, Policy]:
     return found
 
 
+def read_skipped(root: Path = Path("/")) -> dict[int, int]:
+    """Samples of APERF and MPERF since boot that made no sense, of each CPU."""
+    return {int(path.parts[-3][3:]): _number(path) for path in
+            (root / "sys/devices/system/cpu").glob("cpu[0-9]*/freq_invariance/skipped")}
+
+
+def growth(before: dict[int, int], after: dict[int, int]) -> dict[int, int]:
+    """What has risen, and by how much."""
+    return {cpu: count - before.get(cpu, 0) for cpu, count in after.items()
+            if count > before.get(cpu, 0)}
+
+
+def read_turbo(root: Path = Path("/")) -> list[tuple[int, int]]:
+    """The kernel's decoded turbo table, if it has one: active cores up to, kHz."""
+    rows = [line.split() for line in
+            _text(root / "sys/devices/system/cpu/freq_invariance/turbo_table").splitlines()]
+    return [(int(cores), int(khz)) for cores, khz in rows]
+
+
 def difference(before: dict[int, list[State]],
                after: dict[int, list[State]]) -> dict[int, list[State]]:
     """The counters' growth; everything else as it was at the end."""
@@ -182,7 +204,10 @@ def load(path: Path) -> Machine:
                   for cpu, rows in data.pop("states").items()}
         lost = {int(cpu): count for cpu, count in data.pop("lost", {}).items()}
         policies = {int(cpu): Policy(**row) for cpu, row in data.pop("policies", {}).items()}
-        return Machine(**data, states=states, lost=lost, policies=policies)
+        skipped = {int(cpu): count for cpu, count in data.pop("skipped", {}).items()}
+        turbo = [(int(cores), int(khz)) for cores, khz in data.pop("turbo", [])]
+        return Machine(**data, states=states, lost=lost, policies=policies, skipped=skipped,
+                       turbo=turbo)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Fail(f"{path}: not a table that `cpuwhy record` writes ({error})") from None
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import base64
 import gzip
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpuwhy import record, states
+from cpuwhy import doctor, record, states
 from virtual_silicon import boot, initramfs, machine, paths
 from virtual_silicon.job import Job
 from virtual_silicon.trace import Trace
@@ -28,7 +29,8 @@ TIMERS, DEVICES, SIGNALS = 61, 47, 53
 CPU, CALLER = 1, 2
 
 #: Idle states as their counters are now, one line a value.
-COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tmp/{}")
+COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tmp/{0};"
+            " grep -s '' $CPU/freq_invariance/* $CPU/cpu[0-9]*/freq_invariance/* >/tmp/scale-{0}")
 
 
 def _record(load: str, kind: str) -> str:
@@ -73,7 +75,9 @@ def job(load: str = LOAD, kind: str = "idle") -> bytes:
     if kind == "freq":
         made.step("policies", "for p in $CPU/cpu[0-9]*/cpufreq; do echo ${p#$CPU/cpu}"
                   " $(cat $p/scaling_governor $p/scaling_max_freq $p/cpuinfo_max_freq); done")
-    for name in ("before", "after"):
+        made.step("log", "dmesg; grep -h '' /proc/version")
+        made.step("cpuinfo", "cat /proc/cpuinfo")
+    for name in ("before", "after", "scale-before", "scale-after"):
         made.step(name, f"cat /tmp/{name}")
     made.step("trace", "gzip -c /tmp/trace.dat | base64")
     return made.archive()
@@ -106,13 +110,40 @@ def _policies(result: boot.Result, rate_limit: int) -> dict[int, states.Policy]:
             for row in rows if len(row) == 4}
 
 
+def _tree(root: Path, result: boot.Result, when: str) -> Path:
+    """The files that tell of invariance, as they were in the guest."""
+    for line in result.text(f"scale-{when}").splitlines():
+        name, _, value = line.partition(":")
+        path = root / when / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as f:
+            f.write(value + "\n")
+    path = root / when / "proc/cpuinfo"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(result.text("cpuinfo"))
+    return root / when
+
+
+def _invariance(out: Path, result: boot.Result, about: states.Machine) -> None:
+    root = out / "files"
+    shutil.rmtree(root, ignore_errors=True)
+    before, after = (_tree(root, result, when) for when in ("before", "after"))
+    about.turbo = states.read_turbo(after)
+    about.skipped = states.growth(states.read_skipped(before), states.read_skipped(after))
+    about.invariance = doctor.why_off(doctor.System(after, result.text("log")))
+
+
 def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
         append: str = "", kind: str = "idle", part: str = "sapphire-rapids",
-        rate_limit: int = 0) -> Recorded:
-    archive = initramfs.ensure(out / "guest")
+        rate_limit: int = 0, faults: str = "") -> Recorded:
+    archive = initramfs.ensure(out / "guest", paths.selftests() if kernel != paths.kernel("base")
+                               else None)
+    broken = out / "faults"
+    broken.write_text(faults)
     config = boot.Config(machine=machine.load(part), cpus=cpus, kernel=kernel,
                          qemu=qemu, initramfs=archive, out=out, job=job(load, kind),
                          mode="deterministic", append=append,
+                         faults=broken if faults else None,
                          limits=boot.Limits(boot=120, silence=200, overall=400))
     result = boot.run(config)
     path = out / "trace.dat"
@@ -125,5 +156,7 @@ def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
                            events=["power:cpu_idle", "power:cpu_idle_miss"],
                            states=states.difference(before, after),
                            policies=_policies(result, rate_limit) if kind == "freq" else {})
+    if kind == "freq":
+        _invariance(out, result, about)
     about.write(record.sidecar(path))
     return Recorded(path, read_trace(result.trace or paths.RUN / "trace.txt"), result)

@@ -49,6 +49,15 @@ def test_fits_80_columns_without_colour(trace: Path, table: Path) -> None:
     assert "side by side" in done.stdout
 
 
+def test_doctor_breaks_all_but_commands() -> None:
+    done = run("doctor", "--root", PROGRAM.parent / "tests/data/badly-set-up")
+    assert done.returncode == 1
+    # After each finding, of one line or more, the command that mends it is one line.
+    assert max(len(line) for line in done.stdout.splitlines()
+               if not line.startswith("      ")) <= 80
+    assert any(len(line) > 80 for line in done.stdout.splitlines())
+
+
 def test_standard_input(trace: Path, table: Path) -> None:
     assert (run("idle", "-", "--states", table, text=trace.read_text()).stdout.splitlines()[1:]
             == run("idle", trace, "--states", table).stdout.splitlines()[1:])
@@ -91,6 +100,28 @@ def test_bad_input_gets_one_line(argv: list[str], reason: str, trace: Path) -> N
     done = run(*(str(trace) if word == "TRACE" else word for word in argv))
     assert done.returncode == 2 and not done.stdout
     assert re.fullmatch(r"cpuwhy: .*\n", done.stderr) and reason in done.stderr
+
+
+@pytest.mark.parametrize("command", ["idle", "freq"])
+def test_lost_events_are_told(command: str, trace: Path) -> None:
+    """In the text and in the data, however good the rest is."""
+    lines = trace.read_text().splitlines()
+    lines.insert(20, "            perf 11088 [001]  1000.009500000: PERF_RECORD_LOST lost 45")
+    lines.append("  x 1 [000] 1000.900000000: power:cpu_frequency: state=800000 cpu_id=0")
+    trace.write_text("\n".join(lines) + "\n")
+    assert "CPU 1 lost 45 events: its counts are too low" in run(command, trace).stdout
+    data, = json.loads(run(command, trace, "--json").stdout)
+    assert data["lost_events"] == {"1": 45}
+
+
+@pytest.mark.parametrize("command, lacks", [("idle", "power:cpu_idle"),
+                                            ("freq", "power:cpu_frequency")])
+def test_a_trace_without_the_needed_events(command: str, lacks: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("  x 1 [000] 1000.900000000: sched:sched_waking: comm=x pid=1\n")
+    done = run(command, path)
+    assert done.returncode == 2 and not done.stdout
+    assert re.fullmatch(r"cpuwhy: .*\n", done.stderr) and lacks in done.stderr
 
 
 @pytest.mark.parametrize("argv", [["idle", "--plot", "x.jpg"], ["idle", "--record", "0"],

@@ -133,6 +133,153 @@ def test_held_by_the_rate_limit(gaps: tuple[int, ...], held: bool, script: Scrip
     assert ("held by rate_limit_us, 30 ms" in episode.why()) == held
 
 
+def judge(script: Script, ms: float, verdict: str, util: int = 500, wanted: int = 2000,
+          floor: int = 0, chain: int = 0, scale: int = 700) -> None:
+    script.add(ms * 1000, 0, "worker", 7, "power:sugov_judge",
+               f"cpu_id=0 util={util} wanted={wanted * 1000} floor={floor} chain={chain}"
+               f" scale={scale} verdict={verdict}")
+
+
+# Verdicts at ms after the begin of a busy time whose only higher request is after 40 ms;
+# what the reason says, and what it must not say.
+VERDICTS: list[tuple[list[tuple[float, str]], list[str], list[str]]] = [
+    ([(2, "held"), (10, "held"), (40, "due")], ["held by rate_limit_us for 38.0 ms"],
+     ["utilisation", "small change"]),
+    ([(20, "settles"), (40, "due")], ["last for 20.0 ms", "utilisation rose for 20.0 ms"],
+     ["rate_limit"]),
+    ([(10, "same"), (30, "held"), (32, "settles"), (40, "due")],
+     ["rate_limit_us for 2.0 ms", "last for 8.0 ms", "rose for 30.0 ms"], []),
+    ([(5, "same"), (40, "due")], ["utilisation rose for 40.0 ms"], ["rate_limit", "change"]),
+    # What comes after the request is another matter.
+    ([(40, "due"), (50, "held"), (80, "held")], ["rose for 40.0 ms"], ["rate_limit"])]
+
+
+@pytest.mark.parametrize("verdicts, said, unsaid", VERDICTS)
+def test_schedutils_verdicts(verdicts: list[tuple[float, str]], said: list[str],
+                             unsaid: list[str], script: Script, tmp_path: Path) -> None:
+    ask(script, 0, 1000)
+    busy(script, 10, 7)
+    for after, verdict in verdicts:
+        judge(script, 10 + after, verdict)
+        if verdict == "due":
+            ask(script, 10 + after + 0.001, 2000)
+    busy(script, 200, 0)
+    machine = Machine(hz=250, policies={0: Policy("schedutil", 3600000, 3600000, 30_000)})
+    result = analyse(script, tmp_path, machine=machine)
+    episode, = result.episodes
+    assert not [words for words in said if words not in episode.why()], episode.why()
+    assert not [words for words in unsaid if words in episode.why()], episode.why()
+    assert not any("sugov_judge" in note for note in result.notes)
+    assert result.cpus[0].util.mean() == pytest.approx(500 / 10.24)
+    assert result.cpus[0].wanted.mean() == pytest.approx(2_000_000)
+
+
+def test_what_idle_cpus_wish_is_not_waited_for(script: Script, tmp_path: Path) -> None:
+    ask(script, 0, 1000)
+    judge(script, 5, "held")
+    busy(script, 10, 7)
+    judge(script, 50, "due")
+    ask(script, 50.001, 2000)
+    busy(script, 60, 0)
+    episode, = analyse(script, tmp_path).episodes
+    assert "rate_limit" not in episode.why() and "rose for 40.0 ms" in episode.why()
+
+
+@pytest.mark.parametrize("floor, chain, said", [
+    (0, 0, ""), (400, 0, "saturation"), (399, 0, ""), (1024, 0, "saturation"),
+    (0, 400, "a chain of tasks"), (0, 300, "")])
+def test_who_asked(floor: int, chain: int, said: str, script: Script, tmp_path: Path) -> None:
+    """A utilisation of 500 is 400 with a quarter of headroom."""
+    ask(script, 0, 1000)
+    busy(script, 10, 7)
+    judge(script, 30, "due", floor=floor, chain=chain)
+    ask(script, 30.001, 2000)
+    judge(script, 40, "same")
+    busy(script, 60, 0)
+    episode, = analyse(script, tmp_path).episodes
+    assert episode.asked_by == said and said in episode.why()
+    assert ("utilisation rose for 20.0 ms" in episode.why()) == (said != "saturation")
+
+
+@pytest.mark.parametrize("machine, scale, said, unsaid", [
+    (Machine(invariance="off: no turbo table"), 1024, "invariance is off: no turbo table", "bad"),
+    (Machine(skipped={0: 9}), 1024, "9 samples of its counters were bad, so its clock counts as"
+     " the highest", "invariance"),
+    (Machine(skipped={0: 9}), 1000, "9 samples of its counters were bad;", "highest"),
+    (Machine(), 1024, "", "highest"),
+    (Machine(skipped={1: 9}), 1024, "", "bad")])
+def test_invariance(machine: Machine, scale: int, said: str, unsaid: str, script: Script,
+                    tmp_path: Path) -> None:
+    """Off, or quarantined: bad counters, and a scale of 1024."""
+    ask(script, 0, 1000)
+    busy(script, 10, 7)
+    judge(script, 20, "due", scale=1024)
+    judge(script, 30, "due", scale=scale)
+    ask(script, 30.001, 2000)
+    counters = Counters(script, 31)
+    counters.read(35, 2000)
+    busy(script, 60, 0)
+    episode, = analyse(script, tmp_path, machine=machine).episodes
+    assert said in episode.why() and unsaid not in episode.why(), episode.why()
+
+
+@pytest.mark.parametrize("got, said", [
+    (2500, "turbo bin of up to 4 active cores"), (2466, "turbo bin of up to 4 active cores"),
+    (2400, "no turbo bin, so power, temperature or the hardware's own choice")])
+def test_turbo_bins(got: int, said: str, script: Script, tmp_path: Path) -> None:
+    late(script, got=got)
+    machine = Machine(turbo=[(2, 3_000_000), (4, 2_500_000)])
+    episode, = analyse(script, tmp_path, machine=machine).episodes
+    assert said in episode.why()
+
+
+def take_turns(script: Script, begin: float, turns: int, rest: float = 0,
+               cpus: tuple[int, int] = (0, 1), pause: float = 0) -> float:
+    """A client on one CPU and its server on the other work for 0.5 ms each."""
+    ms = begin
+    names, tids = ("client", "server"), (7, 8)
+    for turn in range(turns):
+        me, other = turn % 2, 1 - turn % 2
+        script.task(ms * 1000, cpus[me], tids[me], names[me])
+        ms += 0.5
+        script.add(ms * 1000, cpus[me], names[me], tids[me], "sched:sched_waking",
+                   f"comm={names[other]} pid={tids[other]} prio=120 target_cpu=001")
+        script.switch((ms + 0.001) * 1000, cpus[me], (names[me], tids[me]),
+                      (f"swapper/{cpus[me]}", 0))
+        ms += 0.002
+        if rest and turn % 4 == 1:
+            # After every second answer the client thinks until a timer wakes it.
+            script.add((ms + rest) * 1000, 0, "swapper", 0, "sched:sched_waking",
+                       "comm=client pid=7 prio=120 target_cpu=000")
+            ms += rest + 0.001
+        if pause and turn == turns // 2:
+            ms += pause
+            script.add(ms * 1000, 0, "swapper", 0, "sched:sched_waking",
+                       f"comm={names[other]} pid={tids[other]} prio=120 target_cpu=000")
+    return ms
+
+
+@pytest.mark.parametrize("turns, more, asked, found", [
+    (100, {}, 1000, [100]), (100, {}, 2800, []), (10, {}, 1000, []),
+    (100, {"rest": 1}, 1000, []), (100, {"cpus": (0, 0)}, 1000, []),
+    (101, {"pause": 20}, 1000, [51, 50])])
+def test_tasks_that_take_turns(turns: int, more: dict, asked: int, found: list[int],
+                               script: Script, tmp_path: Path) -> None:
+    for cpu in (0, 1):
+        script.add(0, 0, "x", 1, "power:cpu_frequency", f"state={asked * 1000} cpu_id={cpu}")
+    take_turns(script, 1, turns, **more)
+    machine = Machine(policies={n: Policy("schedutil", 3000000, 3000000) for n in (0, 1)})
+    result = analyse(script, tmp_path, machine=machine)
+    # The first turn was not begun by the other one.
+    assert [e.turns for e in sorted(result.episodes, key=lambda e: e.start)] == \
+        [count - 1 for count in found]
+    if len(found) == 1:
+        episode, = result.episodes
+        assert episode.task == "client and server" and "a conversation" in episode.why()
+        assert (episode.low, episode.high) == (pytest.approx(asked * 1000), 3_000_000)
+        assert episode.waited == pytest.approx(turns * 502_000, rel=0.03)
+
+
 def test_limit_that_was_set_before(script: Script, tmp_path: Path) -> None:
     """A policy below its hardware's highest clock, by the recording's settings."""
     ask(script, 0, 1000)
@@ -156,6 +303,31 @@ def test_reads_in_quick_succession_are_no_clock(script: Script, tmp_path: Path) 
     busy(script, 30, 0)
     episode, = analyse(script, tmp_path).episodes
     assert episode.got == pytest.approx(2_000_000, rel=0.01)
+
+
+def test_who_ran_most(script: Script, tmp_path: Path) -> None:
+    """Only what ran first is in the switches that are recorded; each reading of the counters
+    has the task that runs."""
+    ask(script, 0, 800)
+    busy(script, 10, 9, "kworker/0:1")
+    counters = Counters(script, 10)
+    for ms in (14, 18, 22):
+        counters.read(ms, 800)
+    ask(script, 22.01, 2000)
+    script.switch(30_000, 0, ("worker", 7), ("swapper/0", 0))
+    episode, = analyse(script, tmp_path).episodes
+    assert episode.task == "worker"
+
+
+def test_a_counter_that_stands_still(script: Script, tmp_path: Path) -> None:
+    ask(script, 0, 800)
+    busy(script, 10, 7)
+    counters = Counters(script, 10)
+    counters.read(14, 1000)
+    counters.read(18, 90_000)
+    result = analyse(script, tmp_path)
+    assert [khz for _, khz in result.cpus[0].clock.points()] == [pytest.approx(1e6, rel=1e-3)] * 4
+    assert "CPU 0: 1 clocks make no sense and were left out" in result.notes
 
 
 def test_base_frequency_from_a_sample(script: Script, tmp_path: Path) -> None:
@@ -206,6 +378,18 @@ def test_timeline_keeps_its_mean_when_it_halves() -> None:
     assert line.points()[-1][1] == pytest.approx(19)
 
 
+def test_lost_events_end_what_is_known(script: Script, tmp_path: Path) -> None:
+    """The CPU may have been idle meanwhile, so nobody is known to have waited."""
+    ask(script, 0, 800)
+    busy(script, 10, 7)
+    script.lines.append("CPU:0 [12 EVENTS DROPPED]")
+    ask(script, 20, 2000)
+    busy(script, 30, 0)
+    result = analyse(script, tmp_path)
+    assert result.facts.lost == {0: 12} and not result.episodes
+    assert not result.cpus[0].busy.points()
+
+
 def test_no_requests(script: Script, tmp_path: Path) -> None:
     busy(script, 10, 7)
     with pytest.raises(Fail, match="has no frequency requests"):
@@ -219,7 +403,7 @@ def test_what_the_program_prints(tmp_path: Path) -> None:
     path.write_text(script.text())
     done = run("freq", path, "--base-mhz", 2000, "--plot", tmp_path / "picture.svg")
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
-    assert "worker" in done.stdout and "have no events in 6.12" in done.stdout
+    assert "worker" in done.stdout and "no power:sugov_judge" in done.stdout
     assert (tmp_path / "picture.svg").stat().st_size > 1000
     data, = json.loads(run("freq", path, "--json").stdout)
     assert data["episodes"][0]["waited"] == 10_000_000

@@ -115,3 +115,99 @@ def test_why(pairs: Pairs) -> None:
         assert (episode.reached >= 0) == (number not in CROWDED), (number, why)
         assert burst.highest == (LIMIT if number in LIMITED else
                                  FOUR if number in CROWDED else TOP), number
+
+
+#: Of CPU 3 every read of MPERF gives the same; CPU 1 has bursts; then tasks take turns, and
+#: others that only look like it do not.
+QUICK, SLOW = range(0, 2), range(2, 4)
+OURS = f"""
+        S=$CPU/cpufreq/schedutil; put 0 $S/rate_limit_us; put 0 $S/saturation_us
+        {BURST * len(QUICK)}
+        put {HELD_US} $S/rate_limit_us
+        {BURST * len(SLOW)}
+        put 500 $S/rate_limit_us; put 8000 $S/saturation_us
+        {BURST}
+        for i in 1 2; do sleep 0.3; vs-load -c 3 -t 0.2 >/dev/null; done
+        for load in legs1 parallel producer; do
+                sleep 0.3; /selftests/sched_chains/conversations $load 1
+        done >&2
+        put 1 $S/chains; sleep 0.3; /selftests/sched_chains/conversations legs1 1 >&2"""
+
+
+def ours(name: str, append: str, load: str, faults: str = "") -> tuple[scripted.Recorded,
+                                                                       freq.Result]:
+    try:
+        kernel, qemu = paths.kernel("patched"), paths.qemu()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    if not paths.selftests():
+        pytest.skip("the selftests are not built")
+    recorded = scripted.run(
+        paths.BUILD / f"test/cpuwhy-freq-{name}", kernel, qemu, load, kind="freq", part=PART,
+        append=f"intel_pstate=passive cpufreq.default_governor=schedutil {append}",
+        rate_limit=HELD_US, faults=faults)
+    return recorded, freq.analyse(Source(recorded.path), states.load(sidecar(recorded.path)),
+                                  "guest", 0, 1_000_000, lambda now, facts: None)
+
+
+@pytest.fixture(scope="module")
+def judged() -> tuple[scripted.Recorded, freq.Result]:
+    return ours("ours", "", OURS, "3 freeze counter=mperf at=3s\n")
+
+
+def single(result: freq.Result, cpu: int) -> list[freq.Episode]:
+    return sorted((e for e in result.episodes if e.cpu == cpu and not e.turns
+                   and e.task == "vs-load"), key=lambda e: e.start)
+
+
+def test_verdicts(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+    """Without a rate limit nothing is held; with one the steps smaller than an eighth are.
+    Saturation asks within two ticks or three, without it utilisation has to rise."""
+    recorded, result = judged
+    episodes, model = single(result, 1), bursts(recorded.model)
+    assert len(episodes) == len(model) == len(QUICK) + len(SLOW) + 1
+    for number, (burst, episode) in enumerate(zip(model, episodes)):
+        why = episode.why()
+        assert episode.waited == pytest.approx(burst.waited, abs=1_000_000), (number, why)
+        assert ("held by rate_limit_us" in why) == (number in SLOW), (number, why)
+        assert ("utilisation rose" in why) == (number in QUICK), (number, why)
+    saturated = episodes[-1]
+    assert saturated.asked_by == "saturation" and saturated.waited < 20_000_000
+    assert min(e.waited for e in episodes[:-1]) > 2 * saturated.waited
+
+
+def test_wanted_is_asked(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+    """What schedutil wants of a busy CPU is what it asks for, or less after limits."""
+    _, result = judged
+    cpu = result.cpus[1]
+    assert cpu.wanted.points() and cpu.util.points()
+    assert max(khz for _, khz in cpu.wanted.points()) >= TOP
+    assert all(0 <= percent <= 100 for _, percent in cpu.util.points())
+
+
+def test_quarantined(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+    """The CPU whose counter stands still, and no other."""
+    recorded, result = judged
+    assert set(states.load(sidecar(recorded.path)).skipped) == {3}
+    episode = single(result, 3)[-1]
+    assert "samples of its counters were bad, so its clock counts as the highest" in episode.why()
+    assert not any("were bad" in e.why() for e in result.episodes if e.cpu != 3)
+    assert any(note.startswith("CPU 3: ") and "make no sense" in note for note in result.notes)
+    assert max(khz for _, khz in result.cpus[3].clock.points()) < 2 * TOP
+
+
+def test_tasks_that_take_turns(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+    """legs1 has two, 1 ms each, for a second. It is found once: with chains its clock is
+    the highest; the tasks of the other loads work at once or rest."""
+    talk, = (e for e in judged[1].episodes if e.turns)
+    assert "conversations and conversations" in talk.task or talk.task == "conversations"
+    assert talk.waited == pytest.approx(1e9, rel=0.1)
+    assert talk.turns == pytest.approx(talk.waited / 1e6 * talk.low / TOP, rel=0.3)
+    assert talk.low < 0.9 * TOP and talk.high == TOP
+
+
+def test_invariance_off() -> None:
+    """Utilisation is measured against the present clock, so that it takes steps."""
+    _, result = ours("off", "freq_invariance=off", f"{BURST}")
+    episode, = single(result, 1)
+    assert "frequency invariance is off" in episode.why(), episode.why()
