@@ -54,8 +54,10 @@ static u32 chain_capacity(struct rq *rq)
 /* The CPU asks for the most that a chain needed lately. */
 static void chain_ask(struct rq *rq, struct sched_chain *c)
 {
-	u32 util = c->util >> CHAIN_UTIL_SHIFT;
+	u32 util;
 
+	chain_count(c, chain_capacity(rq));
+	util = c->util >> CHAIN_UTIL_SHIFT;
 	if (!chain_in_loop(c, chain_clock(rq)))
 		return;
 	if (util < rq->chain_util && !time_after(jiffies, rq->chain_stamp + CHAIN_CPU_HOLD))
@@ -92,13 +94,13 @@ void __sched_chain_waking(struct task_struct *p)
 /* @p has been woken, and is about to be queued. */
 void __sched_chain_woken(struct rq *rq, struct task_struct *p)
 {
-	chain_woken(&p->chain, chain_clock(rq), chain_capacity(rq));
-	chain_ask(rq, &p->chain);
+	if (chain_woken(&p->chain, chain_clock(rq)))
+		chain_ask(rq, &p->chain);
 }
 
 /* @p has work until now: a tick finds it running, it is about to sleep, or is new. */
 void __sched_chain_run(struct rq *rq, struct task_struct *p)
 {
-	chain_run(&p->chain, chain_clock(rq), chain_capacity(rq));
-	chain_ask(rq, &p->chain);
+	if (chain_run(&p->chain, chain_clock(rq)))
+		chain_ask(rq, &p->chain);
 }

@@ -37,6 +37,7 @@
 #define CHAIN_LAG	(CHAIN_HALF / 4)	/* more lost time than that is never made good */
 #define CHAIN_LAPSE	(2 * CHAIN_HALF)	/* a loop lapses that was not closed for so long */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
+#define CHAIN_GRAIN	64			/* less work is counted with what follows */
 #define CHAIN_UTIL_SHIFT	20
 #define CHAIN_FULL	((u32)SCHED_CAPACITY_SCALE << CHAIN_UTIL_SHIFT)
 
@@ -81,16 +82,13 @@ static inline bool chain_in_loop(const struct sched_chain *c, u32 now)
  * chain_run - the task had work until @now
  * @c: the task's chain
  * @now: present time; nothing is done if it is before that of @c
- * @capacity: of the CPU, at its present frequency
+ *
+ * Return: chain_count() is to be called.
  */
-static inline void chain_run(struct sched_chain *c, u32 now, u32 capacity)
+static inline bool chain_run(struct sched_chain *c, u32 now)
 {
-	u32 time = now - c->time;
-
-	if ((s32)time <= 0)
-		return;
-	chain_busy(c, time, capacity);
-	c->time = now;
+	c->ran = max((s32)(now - c->time), 0);
+	return c->ran >= CHAIN_GRAIN;
 }
 
 /**
@@ -116,11 +114,12 @@ static inline void chain_hand(struct sched_chain *w, u32 rest, u32 hop)
  * chain_woken - the task has been asleep until @now
  * @w: its chain
  * @now: present time
- * @capacity: of the CPU, at its present frequency
+ *
+ * Return: chain_count() is to be called.
  */
-static inline void chain_woken(struct sched_chain *w, u32 now, u32 capacity)
+static inline bool chain_woken(struct sched_chain *w, u32 now)
 {
-	u32 slept = max((s32)(now - w->time), 0), slack = slept;
+	u32 slept = max((s32)(now - w->time - w->ran), 0), slack = slept;
 
 	if (w->waker == CHAIN_LOOP) {
 		w->closed = now;
@@ -131,9 +130,23 @@ static inline void chain_woken(struct sched_chain *w, u32 now, u32 capacity)
 	if (w->waker == CHAIN_NOBODY)
 		w->rest += slept;
 	w->waker = CHAIN_NOBODY;
-	chain_busy(w, slept - slack, capacity);
-	chain_rest(w, slack);
-	w->time += slept;
+	w->ran += slept - slack;
+	w->slack = slack;
+	return slack || w->ran >= CHAIN_GRAIN;
+}
+
+/**
+ * chain_count - bring the average up to date
+ * @c: a chain after chain_run() or chain_woken(); what they found is counted
+ * @capacity: of the CPU, at its present frequency
+ */
+static inline void chain_count(struct sched_chain *c, u32 capacity)
+{
+	chain_busy(c, c->ran, capacity);
+	chain_rest(c, c->slack);
+	c->time += c->ran + c->slack;
+	c->ran = 0;
+	c->slack = 0;
 }
 
 #endif /* _KERNEL_SCHED_CHAIN_H */

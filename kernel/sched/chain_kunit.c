@@ -22,6 +22,19 @@ static bool near(u32 is, u32 want)
 	return is + most >= 16 * want && is <= 16 * want + most;
 }
 
+/* The task had work, or was asleep, until @now. */
+static void run(struct sched_chain *c, u32 now, u32 capacity)
+{
+	if (chain_run(c, now))
+		chain_count(c, capacity);
+}
+
+static void woken(struct sched_chain *c, u32 now, u32 capacity)
+{
+	if (chain_woken(c, now))
+		chain_count(c, capacity);
+}
+
 /* What is left of the whole, in 1/1024, after a time; by the definition of a half-life */
 static void test_decay(struct kunit *test)
 {
@@ -163,7 +176,7 @@ static void test_woken(struct kunit *test)
 					 .slack = cases[i].slack, .waker = cases[i].waker,
 					 .closed = now - cases[i].closed, .issued = true };
 
-		chain_woken(&c, now, FULL);
+		woken(&c, now, FULL);
 		KUNIT_EXPECT_TRUE_MSG(test, near(util_of(&c), cases[i].util), "row %d: %u/16", i,
 				      util_of(&c));
 		KUNIT_EXPECT_EQ_MSG(test, c.rest, cases[i].rest, "row %d", i);
@@ -174,13 +187,31 @@ static void test_woken(struct kunit *test)
 	}
 }
 
+/* Little work is counted later, but is no rest. */
+static void test_grain(struct kunit *test)
+{
+	struct sched_chain c = { .util = UTIL(512), .time = 100, .waker = CHAIN_NOBODY };
+
+	KUNIT_EXPECT_FALSE(test, chain_run(&c, 100 + CHAIN_GRAIN - 1));
+	KUNIT_EXPECT_EQ(test, c.time, 100);
+	KUNIT_EXPECT_TRUE(test, chain_woken(&c, 100 + CHAIN_GRAIN - 1 + 500));
+	KUNIT_EXPECT_EQ(test, c.ran, CHAIN_GRAIN - 1);
+	KUNIT_EXPECT_EQ(test, c.rest, 500);
+	chain_count(&c, FULL);
+	KUNIT_EXPECT_EQ(test, c.time, 100 + CHAIN_GRAIN - 1 + 500);
+	KUNIT_EXPECT_FALSE(test, chain_run(&c, c.time + 1));
+	KUNIT_EXPECT_EQ(test, c.ran, 1);
+	KUNIT_EXPECT_TRUE(test, chain_run(&c, c.time + CHAIN_GRAIN));
+	KUNIT_EXPECT_EQ(test, c.ran, CHAIN_GRAIN);
+}
+
 /* The clock of another CPU is behind. */
 static void test_clock_behind(struct kunit *test)
 {
 	struct sched_chain c = { .util = UTIL(512), .time = 100, .waker = CHAIN_NOBODY };
 
-	chain_run(&c, 90, FULL);
-	chain_woken(&c, 90, FULL);
+	run(&c, 90, FULL);
+	woken(&c, 90, FULL);
 	KUNIT_EXPECT_EQ(test, c.time, 100);
 	KUNIT_EXPECT_EQ(test, c.util, UTIL(512));
 	KUNIT_EXPECT_EQ(test, c.rest, 0);
@@ -219,6 +250,10 @@ static const struct scene scenes[] = {
 	  { { 0, 'a', '+' }, { 300, 'a', 'b' }, { 300, 'a', '-' }, { 500, 'b', 'a' },
 	    { 500, 'b', '-' }, { 500, 'a', '-' } },
 	  { 512, 512 } },
+	{ "20 and 20 us in each 100", 100, FULL,
+	  { { 0, 'a', '+' }, { 20, 'a', 'b' }, { 20, 'a', '-' }, { 40, 'b', 'a' },
+	    { 40, 'b', '-' }, { 40, 'a', '-' } },
+	  { 410, 410 } },
 	{ "the same at half the clock", 1000, 512,
 	  { { 0, 'a', '+' }, { 400, 'a', 'b' }, { 400, 'a', '-' }, { 800, 'b', 'a' },
 	    { 800, 'b', '-' }, { 800, 'a', '-' } },
@@ -268,16 +303,16 @@ static void play(const struct scene *s, struct sched_chain *tasks, u32 begin)
 			int who = s->steps[i].who - 'a', other = s->steps[i].does - 'a';
 
 			if (s->steps[i].does == '-') {
-				chain_run(&tasks[who], now, s->capacity);
+				run(&tasks[who], now, s->capacity);
 				awake[who] = false;
 			} else if (s->steps[i].does == '+') {
 				if (!awake[who])
-					chain_woken(&tasks[who], now, s->capacity);
+					woken(&tasks[who], now, s->capacity);
 				awake[who] = true;
 			} else if (!awake[other]) {
 				chain_hand(&tasks[other], tasks[who].rest, tasks[who].hop);
 				tasks[who].issued = true;
-				chain_woken(&tasks[other], now, s->capacity);
+				woken(&tasks[other], now, s->capacity);
 				awake[other] = true;
 			}
 		}
@@ -321,6 +356,7 @@ static struct kunit_case chain_cases[] = {
 	KUNIT_CASE(test_rest),
 	KUNIT_CASE(test_hand),
 	KUNIT_CASE(test_woken),
+	KUNIT_CASE(test_grain),
 	KUNIT_CASE(test_clock_behind),
 	KUNIT_CASE(test_scenes),
 	{ }

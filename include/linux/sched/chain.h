@@ -8,9 +8,10 @@
  * struct sched_chain - what is known of the chain that a task is part of
  * @util: share of the time in which the chain had work, << CHAIN_UTIL_SHIFT
  * @time: until when @util is known, in 1024 ns, as all that follows
+ * @ran: work since @time
  * @lag: time lost to a low clock that no rest has made good
  * @rest: how long the chain has rested, from any beginning
- * @slack: how much of it while the task was asleep, as the waker knows it
+ * @slack: how much of it while the task was asleep, as the waker knows it, then as it is
  * @hop: number of wake-ups that led here, from any beginning
  * @closed: when the task was last woken in consequence of having woken another
  * @waker: enum chain_waker, of a task that is about to be queued
@@ -21,6 +22,7 @@
 struct sched_chain {
 	u32	util;
 	u32	time;
+	u32	ran;
 	u32	lag;
 	u32	rest;
 	u32	slack;
