@@ -34,8 +34,8 @@ COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tm
 
 
 def _record(load: str, kind: str) -> str:
-    """Snapshot of sysfs, load between marks of the model, snapshot. The recording is not
-    read before it has ended."""
+    """Snapshot of sysfs, load between marks of the model, snapshot unless the load took it.
+    The recording is not read before it has ended."""
     events = ((*record.FREQ, *record.FREQ_OPTIONAL) if kind == "freq"
               else (*record.IDLE, *record.OPTIONAL))
     wanted = [event.replace(":", "/") for event in events]
@@ -52,7 +52,7 @@ def _record(load: str, kind: str) -> str:
         vs-msr 0 {MARK}={BEGIN}; put 1 $T/tracing_on
         {load}
         put 0 $T/tracing_on; vs-msr 0 {MARK}={END}
-        {COUNTERS.format('after')}
+        [ -s /tmp/after ] || {{ {COUNTERS.format('after')}; }}
         LD_LIBRARY_PATH=/job /job/trace-cmd extract -B cpuwhy -o /tmp/trace.dat >&2 || return 1
         rm -f /tmp/trace.dat.*; ls -l /tmp >&2"""
 
@@ -63,6 +63,16 @@ LOAD = f"""
         vs-wake -m signal -c {CPU} -k {CALLER} -n {SIGNALS} -w 300 -x 3000 >/dev/null \
                 || return 1
         sleep 10"""
+
+
+#: Snapshots within the recording, when idle times of all CPUs have just ended as in record.py
+_WAKE_ALL = ("for c in $CPU/cpu[0-9]*; do "
+             "taskset $(printf %x $((1 << ${c##*cpu}))) true; done; ")
+
+
+def between_snapshots(load: str) -> str:
+    return (_WAKE_ALL + COUNTERS.format("before") + f"\n{load}\n"
+            + _WAKE_ALL + COUNTERS.format("after"))
 
 
 def job(load: str = LOAD, kind: str = "idle") -> bytes:
