@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tomllib
 from collections.abc import Callable
 from functools import partial
@@ -52,9 +51,7 @@ class Config:
                     what=f"{self.name}: configuration")
         if lost := kernel.unmet(self.symbols, fresh.read_text()):
             raise Fail(f"{self.name}: did not come out as asked: " + ", ".join(lost))
-        config = self.obj / ".config"
-        if not config.exists() or config.read_bytes() != fresh.read_bytes():
-            shutil.copyfile(fresh, config)
+        kernel.adopt(fresh, self.obj)
 
     def build(self, *targets: str) -> None:
         with Step(f"configs: {self.name}") as step:

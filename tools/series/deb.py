@@ -22,7 +22,6 @@ import kernel
 FLAVOURS = {"amd64": "config.amd64_none_amd64.xz", "cloud": "config.amd64_none_cloud-amd64.xz"}
 FRAGMENT = Path(__file__).with_name("debian.config")
 CONFIGS = "linux-config-6.12"
-COMPILED = re.compile(r"^  (CC|AS|LD|HOSTCC)\b")
 
 
 def flavour() -> str:
@@ -74,7 +73,7 @@ def build(tree: Tree, release: str) -> list[Path]:
     with Step(f"packages ({name}): compiling") as step:
         done = proc.logged([*make, f"-j{proc.jobs()}", "KBUILD_VERBOSE=", "bindeb-pkg"],
                            paths.LOG / f"deb-{name}.log", what=f"packages ({name})",
-                           count=COMPILED, progress=counter(step, "objects", total),
+                           count=kernel.COMPILED, progress=counter(step, "objects", total),
                            env=proc.build_environment(maintainer))
     known_total.write_text(str(max(done, total)))
     found = sorted(deb for deb in out.glob("*.deb") if "libc-dev" not in deb.name)
@@ -95,9 +94,7 @@ def _configure(make: list[str], obj: Path, name: str) -> None:
     if lost := kernel.unmet(fragment, fresh.read_text()):
         raise Fail(f"packages ({name}): requested symbols did not come out as asked: "
                    + ", ".join(lost))
-    config = obj / ".config"
-    if not config.exists() or config.read_bytes() != fresh.read_bytes():
-        shutil.copyfile(fresh, config)
+    kernel.adopt(fresh, obj)
 
 
 def linux() -> list[Path]:

@@ -140,8 +140,13 @@ def configure(source: Path, name: str, fragments: list[Path]) -> None:
     if lost := unmet(wanted.read_text(), fresh.read_text()):
         raise Fail(f"kernel ({name}): {len(lost)} requested symbols did not come out as asked: "
                    + ", ".join(lost) + " (a dependency is missing, or the symbol does not exist)")
+    adopt(fresh, obj)
+
+
+def adopt(fresh: Path, obj: Path) -> None:
+    """Make it the configuration. An unchanged one keeps its time, and with it everything
+    compiled."""
     config = obj / ".config"
-    # An unchanged file keeps its time, and with it everything compiled.
     if not config.exists() or config.read_bytes() != fresh.read_bytes():
         shutil.copyfile(fresh, config)
 
