@@ -14,7 +14,7 @@ import paths
 import proc
 import tree as trees
 from tree import Tree
-from ui import Fail, Step, counter, say
+from ui import Fail, say
 
 import kernel
 
@@ -67,15 +67,10 @@ def build(tree: Tree, release: str) -> list[Path]:
     _configure(make, obj, name)
     for old in out.glob("*.deb"):
         old.unlink()
-    known_total = paths.LOG / f"deb-{name}.count"
-    total = int(known_total.read_text()) if known_total.exists() else 0
     maintainer = {"DEBFULLNAME": "x86-dvfs developers", "DEBEMAIL": "maintainers@x86-dvfs.invalid"}
-    with Step(f"packages ({name}): compiling") as step:
-        done = proc.logged([*make, f"-j{proc.jobs()}", "KBUILD_VERBOSE=", "bindeb-pkg"],
-                           paths.LOG / f"deb-{name}.log", what=f"packages ({name})",
-                           count=kernel.COMPILED, progress=counter(step, "objects", total),
-                           env=proc.build_environment(maintainer))
-    known_total.write_text(str(max(done, total)))
+    kernel.compiled([*make, "KBUILD_VERBOSE=", "bindeb-pkg"], f"packages ({name})",
+                    paths.LOG / f"deb-{name}.log", paths.LOG / f"deb-{name}.count",
+                    proc.build_environment(maintainer))
     found = sorted(deb for deb in out.glob("*.deb") if "libc-dev" not in deb.name)
     for deb in found:
         say(paths.shown(deb))

@@ -107,16 +107,19 @@ def build(source: Path, name: str, fragments: list[Path]) -> None:
     proc.need_space(source, OBJ_MIB, f"the {name} kernel's objects")
     configure(source, name, fragments)
     log = paths.LOG / f"kernel-{name}.log"
-    known_total = paths.LOG / "kernel.count"
-    total = int(known_total.read_text()) if known_total.exists() else 0
-    with Step(f"kernel ({name}): compiling") as step:
-        done = proc.logged([*make(source, obj), f"-j{proc.jobs()}", "bzImage"], log,
-                           what=f"kernel ({name})", count=COMPILED,
-                           progress=counter(step, "objects", total))
-    if not total or done > total:
-        known_total.write_text(str(done))
+    compiled([*make(source, obj), "bzImage"], f"kernel ({name})", log, paths.LOG / "kernel.count")
     if not (obj / "arch/x86/boot/bzImage").is_file():
         raise Fail(f"kernel ({name}): make ended well but there is no bzImage (see {log})")
+
+
+def compiled(call: list[str], what: str, log: Path, known_total: Path,
+             env: dict[str, str] | None = None) -> None:
+    """Run make on all CPUs, and count objects up to how many there were last time."""
+    total = int(known_total.read_text()) if known_total.exists() else 0
+    with Step(f"{what}: compiling") as step:
+        done = proc.logged([*call, f"-j{proc.jobs()}"], log, what=what, count=COMPILED,
+                           progress=counter(step, "objects", total), env=env)
+    known_total.write_text(str(max(done, total)))
 
 
 def make(source: Path, obj: Path, arch: str = "x86_64") -> list[str]:
