@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
@@ -150,6 +151,26 @@ def _validate_command(sub: Commands) -> None:
     one.set_defaults(run=commands.sensitivity_command)
 
 
+def _bench_command(sub: Commands) -> None:
+    one = sub.add_parser("bench", help="the published tables, measured in guests: a report")
+    one.add_argument("--full", action="store_true",
+                     help="more parameters of each load, and other assumptions")
+    one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=commands.BENCHED,
+                     default=commands.BENCHED, help="of: " + ", ".join(commands.BENCHED))
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                     help="guests at a time (default: the host's CPUs)")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench",
+                     help="directory for the report and what was measured")
+    one.set_defaults(run=commands.bench_command)
+
+    one = sub.add_parser("run-on-host", help="the loads of bench on this machine, which must "
+                         "not be used meanwhile; every setting is put back")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench-host",
+                     help="directory for the report")
+    one.set_defaults(run=commands.host_command)
+
+
 def _machine_commands(sub: Commands) -> None:
     one = sub.add_parser("check", help="check machine files (default: all)")
     one.add_argument("machines", nargs="*")
@@ -204,7 +225,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
     for add in (_guest_commands, _control_commands, _repeat_command, _installed_command,
-                _witness_command, _validate_command, _machine_commands, _trace_commands):
+                _witness_command, _validate_command, _bench_command, _machine_commands,
+                _trace_commands):
         add(sub)
     return top
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import platform
 import re
 import shlex
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from . import (
@@ -39,12 +41,15 @@ from . import (
     validate,
     witness,
 )
+from .bench import cells, host, runner, tables
+from .bench import report as bench_report
 from .errors import MissingError, UsageError
-from .job import Answer, Job, Section
+from .job import Job, Section
 from .mirrors import Guest
 
 DEFAULT_MACHINE = "sapphire-rapids"
 COMPARED_MACHINE = "platinum-8592"
+BENCHED = [m.name for m in cells.MACHINES]
 
 
 def check(args: argparse.Namespace) -> int:
@@ -298,15 +303,6 @@ def witness_command(args: argparse.Namespace) -> int:
     return 1 if any(row.wrong for row in table) else 0
 
 
-def _kept(out: Path, key: str) -> boot.Result | None:
-    """What the guest of an earlier run answered, if it was the same start."""
-    answer, path = Answer(), out / "key"
-    if not path.is_file() or path.read_text(encoding="ascii") != key:
-        return None
-    answer.feed((out / "results.log").read_text(encoding="utf-8", errors="replace"))
-    return boot.Result(0, answer, 0, 0, "", {}, None)
-
-
 def validate_command(args: argparse.Namespace) -> int:
     """1 if the goal is not met."""
     rows = [row for row in measurements.read(args.measurements)
@@ -321,7 +317,7 @@ def validate_command(args: argparse.Namespace) -> int:
     def start(guest: Guest, job: bytes) -> boot.Result:
         begin, out = time.monotonic(), args.work.resolve() / guest.name
         key = hashlib.sha256(images.digest() + job + repr(guest.build()).encode()).hexdigest()
-        if kept := _kept(out, key):
+        if kept := boot.kept(out, key):
             return kept
         (out / "key").unlink(missing_ok=True)
         result = boot.run(boot.Config(
@@ -368,6 +364,34 @@ def sensitivity_command(args: argparse.Namespace) -> int:
     for conclusion in fallen:
         print(f"does not hold: {conclusion.text}")
     return 1 if fallen else 0
+
+
+def bench_command(args: argparse.Namespace) -> int:
+    """1 if a cell failed."""
+    out = args.output.resolve()
+    bench = runner.Bench(out, runner.images(), paths.qemu(args.qemu))
+    machines = [m for m in cells.MACHINES if m.name in args.machines]
+    todo, other = cells.all_cells(args.full, machines), []
+    if args.full:
+        other = cells.other_assumptions()
+    results = bench.run([*todo, *other], args.jobs, runner.Bar())
+    about = bench_report.made_from(bench.digests, "make bench" + " BENCH=full" * args.full)
+    print(bench_report.write(out, results, about, ends=bench_report.verdicts(
+        tables.Measured(results), args.full)))
+    return int(any(isinstance(result, runner.Failure) for result in results.values()))
+
+
+def host_command(args: argparse.Namespace) -> int:
+    """1 if a cell failed."""
+    knobs = host.Knobs(Path("/"))
+    host.check(knobs)
+    out = args.output.resolve()
+    initramfs.compiled(runner.HERE / "stopwatch.c", out)
+    with host.server():
+        machine_, results = host.run(knobs, platform.node(), partial(host.load, out), print)
+    about = bench_report.made_from({"kernel": platform.release()}, "run-on-host")
+    print(bench_report.write(out, results, about, [host.table(machine_)]))
+    return int(any(isinstance(result, runner.Failure) for result in results.values()))
 
 
 def installed_command(args: argparse.Namespace) -> int:

@@ -74,7 +74,7 @@ def _add_program(archive: Archive, source: Path, target: str) -> None:
             archive.copy(library.resolve(), str(library))
 
 
-def _compile(source: Path, build: Path) -> Path:
+def compiled(source: Path, build: Path) -> Path:
     """Static program from one C file; rebuilt when the source is newer."""
     target = build / source.stem
     if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
@@ -118,7 +118,7 @@ def _add_item(archive: Archive, item: Item, directory: Path, build: Path) -> Non
     if item.kind == "own":
         archive.copy(directory / source, item.target)
     elif item.kind == "compile":
-        archive.copy(_compile(directory / source, build), item.target)
+        archive.copy(compiled(directory / source, build), item.target)
     elif source.exists():
         _add_program(archive, source, item.target)
     else:

@@ -16,12 +16,11 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from loads import _T95
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
 from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.bench import stats  # noqa: E402
 from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
@@ -114,7 +113,7 @@ def cell(values: list[float]) -> str:
     shown = f"{mean:.0f}" if mean >= 1000 else f"{mean:.4g}"
     if len(values) < 2:
         return shown
-    half = _T95[len(values) - 1] * statistics.stdev(values) / len(values) ** 0.5
+    half = stats.half(values)
     return f"{shown} ± {half:.2g}"
 
 

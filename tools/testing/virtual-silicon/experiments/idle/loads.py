@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
 from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.bench.stats import welch  # noqa: E402
 from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
@@ -68,11 +69,6 @@ LOADS: dict[str, Load] = {
 #: Which kernel and governor a column is of.
 COLUMNS = {"base menu": ("base", "menu"), "base teo": ("base", "teo"),
            "menu": ("patched", "menu"), "teo": ("patched", "teo")}
-
-#: Quantiles of Student's t for 95 %, two-sided, by degrees of freedom.
-_T95 = (0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18,
-        2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09)
-
 
 @dataclass
 class Samples:
@@ -123,16 +119,6 @@ def run(args: argparse.Namespace, archive: Path, kernel: str, seed: int) -> tupl
         limits=boot.Limits(boot=300, silence=1800, overall=14400)))
     print(f"{kernel}, boot {seed}: {result.seconds:.0f} s", file=sys.stderr)
     return kernel, result.text("loads")
-
-
-def welch(a: list[float], b: list[float]) -> float:
-    """Half the width of the 95 % interval of the difference of the means."""
-    va, vb = (statistics.variance(x) / len(x) for x in (a, b))
-    if not va + vb:
-        return 0
-    freedom = (va + vb) ** 2 / (va ** 2 / (len(a) - 1) + vb ** 2 / (len(b) - 1))
-    t = _T95[int(freedom)] if freedom < len(_T95) else 1.96
-    return t * math.sqrt(va + vb)
 
 
 def change(sign: str, reference: list[float], values: list[float]) -> tuple[float, float]:

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced in the guest by the runner; on real machines load() and value() alone. "cell" runs one load and prints a line:
+#
+#	cell LOAD PARAMETER SEED STATUS UPDATES SECONDS JOULES BYTES APERF MPERF [VALUE]
+#
+# UPDATES are writes of the registers that ask for a clock. The output of a load that fails
+# comes after its line.
+
+TRACING=/sys/kernel/tracing
+SCRIPTS=${SCRIPTS:-/usr/lib/vs}
+
+servers()
+{
+	tbench_srv >/dev/null 2>&1 &
+	iperf3 -s -D
+	sleep 0.3
+}
+
+prepare()
+{
+	echo "msr == 0x199 || msr == 0x774 || msr == 0xc0010062" >$TRACING/events/msr/write_msr/filter
+	echo 1 >$TRACING/events/msr/write_msr/enable
+	servers
+}
+
+# Refuses what does not hold. "-" leaves a knob as it is.
+# $1: intel_pstate's status, $2: governor, $3: idle governor, $4: which clock counts as the
+# highest, $5: chains
+setup()
+{
+	[ "$1" = - ] || put "$1" $CPU/intel_pstate/status || return
+	put "$2" $CPU/cpu[0-9]*/cpufreq/scaling_governor || return
+	put "$3" $CPU/cpuidle/current_governor || return
+	[ "$4" = - ] || put "$4" $CPU/freq_invariance/policy || return
+	for file in $CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains; do
+		[ ! -e "$file" ] || put "$5" "$file" || return
+	done
+	sleep 0.5
+}
+
+# $1: the idle states that are to be used, by name; the others are disabled
+only()
+{
+	for state in $CPU/cpu[0-9]*/cpuidle/state*; do
+		read -r name <"$state/name"
+		case " $1 " in
+		*" $name "*)	put 0 "$state/disable" ;;
+		*)		put 1 "$state/disable" ;;
+		esac || return
+	done
+}
+
+# $1: load, $2: its parameter, $3: seed
+load()
+{
+	case $1 in
+	tbench)		stopwatch -w 150 -t 70 tbench -c /usr/share/dbench/client.txt -t 9 "$2" 127.0.0.1 ;;
+	netudp)		stopwatch -w 40 -t 100 iperf3 -c 127.0.0.1 -t 9 -u -b 0 -l "$2" ;;
+	nettcp)		stopwatch -w 40 -t 100 iperf3 -c 127.0.0.1 -t 9 -l "$2" ;;
+	hackbench)	stopwatch hackbench -g "$2" -l 40 ;;
+	c02hack)	stopwatch hackbench -s 128 -P -f 3 -g "$2" -l 1000 ;;
+	pipe)		stopwatch perf bench sched pipe -l "$2" ;;
+	gitsource)	stopwatch sh "$SCRIPTS/gitsource.sh" "$2" ;;
+	kernbench)	sh "$SCRIPTS/kernbench.sh" new "$3" 4
+			stopwatch sh "$SCRIPTS/kernbench.sh" make "$2" ;;
+	cyclictest)	stopwatch cyclictest -q --default-system -t 2 -a -i "$2" -l 100 ;;
+	esac
+}
+
+value()
+{
+	case $1 in
+	cyclictest)	sed -n 's/.*Avg: *\([0-9]*\).*/\1/p' /tmp/output | awk '{ s += $1 } END { print s / NR }' ;;
+	esac
+}
+
+updates()
+{
+	cat $TRACING/per_cpu/cpu*/stats | awk '$1 == "entries:" || $1 == "overrun:" { n += $2 } END { print n + 0 }'
+}
+
+# $1: load, $2: parameter, $3: seed
+cell()
+{
+	# What is left of the last load's utilisation is not to be the next one's, and each
+	# seed meets ticks at another phase.
+	sleep "0.2$(printf %03d $(($3 * 137 % 997)))"
+	echo >$TRACING/trace
+	said=$(load "$1" "$2" "$3" 2>&1)
+	status=$?
+	echo "cell $1 $2 $3 $status $(updates) $said $(value "$1")"
+	[ $status = 0 ] || tail -n 5 /tmp/output
+}

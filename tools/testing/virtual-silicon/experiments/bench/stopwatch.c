@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * stopwatch: what a command takes.
+ *
+ *	stopwatch COMMAND...			until it ends
+ *	stopwatch -w MS -t MS COMMAND...	for the second time after the first,
+ *						then it and its children are killed
+ *
+ * Prints: seconds, joules of all packages, bytes over the loopback device, what APERF and
+ * MPERF rose by over all CPUs. The command's output goes to /tmp/output. Exit status: the
+ * command's, 0 if it was killed in time.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POWERCAP	"/sys/class/powercap/intel-rapl:?"
+#define LOOPBACK	"/sys/class/net/lo/statistics/rx_bytes"
+#define MSR_MPERF	0xe7
+#define MSR_APERF	0xe8
+
+struct reading {
+	double seconds;
+	uint64_t energy_uj, bytes, aperf, mperf;
+};
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(125);
+}
+
+static uint64_t number(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long long value;
+
+	if (!file || fscanf(file, "%llu", &value) != 1)
+		die(path);
+	fclose(file);
+	return value;
+}
+
+/* Counters of packages wrap long after the runs that are measured here. */
+static uint64_t energy(void)
+{
+	uint64_t sum = 0;
+	glob_t zones;
+
+	if (glob(POWERCAP "/energy_uj", 0, NULL, &zones))
+		die(POWERCAP);
+	for (size_t i = 0; i < zones.gl_pathc; i++)
+		sum += number(zones.gl_pathv[i]);
+	globfree(&zones);
+	return sum;
+}
+
+static uint64_t msr(int cpu, off_t reg)
+{
+	char path[32];
+	uint64_t value;
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || pread(fd, &value, sizeof(value), reg) != sizeof(value))
+		die(path);
+	close(fd);
+	return value;
+}
+
+static struct reading reading(void)
+{
+	struct reading now = { .energy_uj = energy(), .bytes = number(LOOPBACK) };
+	struct timespec ts;
+
+	for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+		now.mperf += msr(cpu, MSR_MPERF);
+		now.aperf += msr(cpu, MSR_APERF);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now.seconds = ts.tv_sec + ts.tv_nsec / 1e9;
+	return now;
+}
+
+static pid_t start(char **command)
+{
+	pid_t pid = fork();
+	int out;
+
+	if (pid)
+		return pid;
+	setpgid(0, 0);
+	out = open("/tmp/output", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dup2(out, STDOUT_FILENO);
+	dup2(out, STDERR_FILENO);
+	execvp(command[0], command);
+	_exit(127);
+}
+
+static void rest(double ms)
+{
+	struct timespec ts = { ms / 1000, (long)(ms * 1e6) % 1000000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	double warm = 0, window = 0;
+	struct reading from, to;
+	int option, status = 0;
+	pid_t pid;
+
+	while ((option = getopt(argc, argv, "+w:t:")) != -1) {
+		if (option == 'w')
+			warm = atof(optarg);
+		else if (option == 't')
+			window = atof(optarg);
+		else
+			return 125;
+	}
+	if (optind == argc)
+		return 125;
+	if (!window)
+		from = reading();
+	pid = start(argv + optind);
+	if (pid < 0)
+		die("fork");
+	if (window) {
+		rest(warm);
+		from = reading();
+		rest(window);
+		to = reading();
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			fprintf(stderr, "ended too early\n");
+			return 125;
+		}
+		kill(-pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		status = 0;
+	} else {
+		waitpid(pid, &status, 0);
+		to = reading();
+	}
+	printf("%.6f %.4f %llu %llu %llu\n", to.seconds - from.seconds,
+	       (to.energy_uj - from.energy_uj) / 1e6,
+	       (unsigned long long)(to.bytes - from.bytes),
+	       (unsigned long long)(to.aperf - from.aperf),
+	       (unsigned long long)(to.mperf - from.mperf));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The published tables: statistics, what a cell's key covers, what is kept, what failed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from virtual_silicon import boot, initramfs, paths
+from virtual_silicon.bench import cells, host, report, runner, stats, tables
+from virtual_silicon.errors import GuestError, UsageError
+
+COLUMNS = {s.name for m in cells.MACHINES for s in m.settings}
+
+
+def test_welch_by_hand() -> None:
+    """Means 2 and 6, variances 1 and 4, three samples each: t of 2.94 degrees of freedom."""
+    assert stats.welch([1, 2, 3], [4, 6, 8]) == pytest.approx(4.30 * math.sqrt(1 / 3 + 4 / 3))
+    assert stats.welch([1, 1], [2, 2]) == 0
+
+
+def test_ratio_is_of_geometric_means_over_parameters() -> None:
+    """4 and 1/2 times the baseline's make the root of 2; arithmetic means would make 2.25,
+    and sums 0.67."""
+    found = stats.ratio([[4.0, 4.0], [50.0, 50.0]], [[1.0, 1.0], [100.0, 100.0]])
+    assert found.value == pytest.approx(math.sqrt(2))
+    assert (found.low, found.high) == pytest.approx((found.value, found.value))
+
+
+def test_tilde_only_where_the_interval_has_1() -> None:
+    base = [[100.0, 101, 99, 100, 100]]
+    assert str(stats.ratio([[101.0, 99, 102, 98, 100]], base)) == "~"
+    assert str(stats.ratio([[110.0, 111, 109, 110, 110]], base)) == "1.10"
+    # Far from 1, but as far apart from each other
+    assert str(stats.ratio([[50.0, 200, 150, 60, 190]], base)) == "~"
+
+
+def test_spearman() -> None:
+    """IQ and hours of television of the usual example: -29/165."""
+    iq = [106, 100, 86, 101, 99, 103, 97, 113, 112, 110]
+    hours = [7, 27, 2, 50, 28, 29, 20, 12, 6, 17]
+    assert stats.spearman(iq, hours) == pytest.approx(-29 / 165)
+    assert stats.ranks([3, 1, 3]) == [2.5, 1, 2.5]
+    assert stats.spearman([1, 2, 3], [5, 5, 5]) is None
+
+
+def test_tables_name_what_there_is() -> None:
+    for table in tables.TABLES:
+        names = {c for m in table.machines for c in (s.name for s in m.settings)}
+        assert table.baseline in names and table.loads and set(table.loads) <= set(cells.LOADS)
+        for column in table.columns:
+            assert column in COLUMNS, (table.name, column)
+
+
+def test_cells_share_guests() -> None:
+    """Each cell in one guest, and a guest has one kernel, machine and command line."""
+    every = cells.all_cells(full=True) + cells.other_assumptions()
+    of = cells.starts(every)
+    assert sorted(map(id, every)) == sorted(id(c) for start in of for c in start.cells)
+    assert all(c.setting.boot == s.boot and c.machine == s.machine for s in of for c in s.cells)
+    assert len({s.name for s in of}) == len(of) < len(every) / 20
+
+
+def test_published() -> None:
+    found = {(p.source, p.machine, p.measure, p.load, p.column): p.value
+             for p in tables.published(runner.HERE / "published.csv")}
+    assert found["invariance-2019", "e5-2698-v4", "performance", "gitsource", "4c"] == 0.49
+    assert found["invariance-2019", "e3-1240-v5", "per_watt", "tbench", "i_pstate"] == 1.17
+    assert found["invariance-2019", "e5-2670-v3", "performance", "tbench", "12c"] == 1.25
+    assert found["invariance-2019", "e5-2698-v4", "performance", "netudp", "1c"] == 1	# a tilde
+    assert found["epyc-2020", "epyc-7742", "watts", "tbench", "performance"] == \
+        pytest.approx(281.83 / 227.25)
+    machines = {m.name: m for m in cells.MACHINES}
+    assert all(key[4] in {s.name for s in machines[key[1]].settings} for key in found)
+
+
+def fake_results(change: dict[str, float] | None = None) -> runner.Results:
+    """Every setting alike but for what @change multiplies a setting's time and power by."""
+    out: runner.Results = {}
+    for cell in cells.all_cells(full=False):
+        by = (change or {}).get(cell.setting.name, 1) * (1 + 0.001 * cell.seed)
+        out[cell] = runner.Result(seconds=by, joules=10, amount=100 if cell.load.rate else 1,
+                                  mhz=1000, updates=5, value=by if cell.load.prints else None)
+    return out
+
+
+def test_directions() -> None:
+    """Half the time for the same energy: of loads that end 0.5, of rates 2, 2 per watt."""
+    measured = tables.Measured(fake_results({"4c": 0.5}))
+    table = tables.TABLES[0]
+    rows = {measure: {r[0]: dict(zip(g.rows[0], r)) for r in g.rows} for measure in tables.RATIOS
+            for g in [tables.summary(table, cells.BROADWELL, measure, measured)]}
+    assert rows["performance"]["gitsource*"]["4c"] == "0.50"
+    assert rows["performance"]["tbench"]["4c"] == "2.00"
+    assert rows["performance"]["tbench"]["1c"] == "~"
+    assert rows["performance"]["geometric mean, higher is better"]["4c"] == "2.000"
+    assert rows["per_watt"]["gitsource"]["4c"] == "~"
+    head, watts, *_ = tables.summary(table, cells.BROADWELL, "watts", measured).rows
+    found = dict(zip(head[1:], map(float, watts[1:])))
+    assert found["4c"] == pytest.approx(2 * found["non-inv"], rel=0.02)
+
+
+def test_losers_are_named() -> None:
+    named = [row[:3] for row in tables.losers(tables.Measured(fake_results({"4c": 1.1}))).rows]
+    assert ["e3-1240-v5, gitsource-4", "4c", "performance"] in named
+    assert not any(row[1] == "ours" for row in named)
+    assert len(tables.losers(tables.Measured(fake_results({"4c": 0.5}))).rows) == 1
+
+
+def test_agreement_counts_directions() -> None:
+    cell = tables.Published("s", 1, "m", "performance", "tbench", "b", "c", 1.2)
+    less, neutral = (dataclasses.replace(cell, value=v) for v in (0.8, 1.02))
+    found = tables.Agreement("t", [(cell, 1.1), (less, 1.1), (neutral, 0.5)], [cell])
+    assert found.row() == ["t", "1 of 2", "0.00", "3", "1"]
+    assert [row[3:] for row in tables.apart([found]).rows[1:]] == [["0.80", "1.10"]]
+
+
+def test_failed_cells_are_shown(tmp_path: Path) -> None:
+    results = fake_results()
+    bad = next(c for c in results if c.machine == cells.BROADWELL and c.load.name == "tbench"
+               and c.setting.name == "1c")
+    results[bad] = runner.Failure("status 1: it broke", "/the/log")
+    said = report.write(tmp_path, results, {}, ends=report.verdicts(
+        tables.Measured(results), full=False))
+    table = tables.summary(tables.TABLES[0], cells.BROADWELL, "performance",
+                           tables.Measured(results))
+    assert table.rows[1][table.rows[0].index("1c")] == "failed"
+    page = (tmp_path / "report.html").read_text()
+    assert "it broke" in said and "it broke" in page and "/the/log" in page
+    assert "<td class=failed>failed</td>" in page and ", 1 failed;" in said
+
+
+def a_start(setting: str = "4c", load: str = "gitsource") -> cells.Start:
+    return next(s for s in cells.starts(c for c in cells.all_cells(False, [cells.SKYLAKE])
+                                        if c.setting.name == setting and c.load.name == load))
+
+
+def good_answer(start: cells.Start) -> str:
+    """As a guest says it; the counters are made up."""
+    lines = ["vs:ready 1", "vs:begin 4c"]
+    lines += [f"cell {c.load.name} {c.parameter} {c.seed} 0 7 0.5 20 0 200 100 "
+              for c in start.cells]
+    return "\n".join([*lines, "vs:end 4c 0", "vs:exit 0", ""])
+
+
+def test_parse() -> None:
+    start = a_start()
+    text = good_answer(start).replace(" 3 0 7 ", " 3 2 7 ").replace(
+        "cell gitsource 4 5", "no such line")
+    found = {c.seed: r for c, r in runner.parse(start, "4c", text, 2_000_000, "log").items()}
+    good = runner.Result(0.5, 20, 1, 4000, 7)
+    assert found[1] == good and good.per_watt == pytest.approx(1 / 20)
+    assert isinstance(found[3], runner.Failure) and "status 2" in found[3].reason
+    assert isinstance(found[5], runner.Failure) and found[5].log == "log"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> runner.Bench:
+    archive = tmp_path / "archive"
+    archive.write_bytes(b"archive")
+    monkeypatch.setattr(initramfs, "ensure", lambda *_, **__: archive)
+    for name in ("base", "patched", "qemu"):
+        (tmp_path / name).write_bytes(name.encode())
+    return make(tmp_path)
+
+
+def make(where: Path) -> runner.Bench:
+    return runner.Bench(where / "out", {k: where / k for k in ("base", "patched")}, where / "qemu")
+
+
+def test_key_covers_what_decides(bench: runner.Bench, tmp_path: Path) -> None:
+    start = a_start()
+    key = bench.key(start)
+    assert make(tmp_path).key(start) == key
+
+    def booted(**change: str) -> cells.Start:
+        other = dataclasses.replace(start.boot, **change)
+        return dataclasses.replace(start, boot=other, machine=dataclasses.replace(
+            start.machine, settings=(cells.Setting("4c", other),)))
+    others = [
+        dataclasses.replace(start, machine=dataclasses.replace(
+            start.machine, variant=", leakage_w x 0.75")),
+        dataclasses.replace(start, machine=dataclasses.replace(start.machine, cpus=2)),
+        booted(append="nosmt"), booted(kernel="base"), booted(faults=cells.NOT_INVARIANT),
+        dataclasses.replace(start, cells=start.cells[1:]),
+        a_start("3c"), a_start(load="hackbench")]
+    keys = [bench.key(other) for other in others]
+    for name in ("patched", "qemu", "archive"):
+        (tmp_path / name).write_bytes(b"other")
+        keys.append(make(tmp_path).key(start))
+    assert len({key, *keys}) == 1 + len(keys)
+    (tmp_path / "base").write_bytes(b"other")	# not the kernel of this guest
+    assert make(tmp_path).key(start) == keys[-1]
+
+
+def test_what_is_measured_is_kept(bench: runner.Bench, tmp_path: Path,
+                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it would be another; a guest that fails is started again."""
+    start, booted = a_start(), []
+
+    def fail(c: boot.Config) -> boot.Result:
+        booted.append(c)
+        raise GuestError("it panicked")
+
+    def answer(c: boot.Config) -> boot.Result:
+        booted.append(c)
+        (c.out / "results.log").write_text(good_answer(start))
+        result = boot.Result(0, boot.Answer(), 9, 1, "", {}, None)
+        result.answer.feed(good_answer(start))
+        return result
+    monkeypatch.setattr(boot, "run", fail)
+    results, _ = bench.measure(start)
+    assert {r.reason for r in results.values() if isinstance(r, runner.Failure)} == {"it panicked"}
+    monkeypatch.setattr(boot, "run", answer)
+    first, measured = bench.measure(start)
+    again, kept = bench.measure(start)
+    assert measured and not kept and first == again and len(booted) == 2
+    assert all(isinstance(r, runner.Result) for r in first.values())
+    (tmp_path / "patched").write_bytes(b"other")
+    make(tmp_path).measure(start)
+    assert len(booted) == 3
+
+
+def test_two_runs_of_a_cell_are_identical(request: pytest.FixtureRequest,
+                                          tmp_path: Path) -> None:
+    """And without the turbo table the base is not invariant."""
+    kernels = {"base": paths.kernel(request.config.getoption("--base-kernel"))}
+    qemu = paths.qemu(request.config.getoption("--qemu"))
+    start = a_start("non-inv")
+    start = dataclasses.replace(start, cells=start.cells[:1])
+    answers = []
+    for number in (1, 2):
+        run = runner.Bench(tmp_path / str(number), kernels, qemu)
+        results, measured = run.measure(start)
+        assert measured and all(isinstance(r, runner.Result) for r in results.values()), results
+        out = tmp_path / str(number) / start.name
+        answers.append([(out / name).read_bytes() for name in (
+            "results.log", "console.log", "model.json")])
+    assert answers[0] == answers[1]
+    assert b"Estimated ratio" not in answers[0][1] and b"intel_cpufreq" in answers[0][0]
+
+
+@pytest.fixture
+def knobs(tmp_path: Path) -> host.Knobs:
+    """Files as sysfs has them, of a machine with two policies; /sys/.../teo is not offered."""
+    cpu = tmp_path / "sys/devices/system/cpu"
+    for name, text in {
+            "intel_pstate/status": "active\n", "cpuidle/current_governor": "ladder\n",
+            "cpuidle/available_governors": "ladder menu\n",
+            "freq_invariance/policy": "1c [4c] all base\n",
+            **{f"cpufreq/policy{n}/{file}": text for n in (0, 1) for file, text in {
+                "scaling_governor": "powersave\n",
+                "scaling_available_governors": "powersave performance schedutil\n",
+                "schedutil/chains": "1\n"}.items()}}.items():
+        (cpu / name).parent.mkdir(parents=True, exist_ok=True)
+        (cpu / name).write_text(text)
+    return host.Knobs(tmp_path)
+
+
+def contents(knobs: host.Knobs) -> dict[str, str]:
+    return {str(f): host._chosen(f) for f in knobs.root.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("ends", [None, KeyboardInterrupt, RuntimeError, signal.SIGTERM,
+                                  signal.SIGHUP])
+def test_host_is_as_before(knobs: host.Knobs, ends: object) -> None:
+    """However it ends, in the midst of the second setting."""
+    before, seen = contents(knobs), []
+    told: list[str] = []
+
+    def measure(cell: cells.Cell) -> runner.Result:
+        seen.append((cell.setting.name, *(f.read_text() for f in (
+            *knobs.governors(), knobs.idle, knobs.policy, knobs.status))))
+        if cell.setting.name == "performance":
+            if isinstance(ends, signal.Signals):
+                signal.raise_signal(ends)
+            elif isinstance(ends, type):
+                raise ends
+        return runner.Result(1, 1, 1, 1, 1)
+    if ends is None:
+        host.run(knobs, "m", measure, told.append)
+    else:
+        wanted = str(128 + ends) if isinstance(ends, signal.Signals) else ""
+        with pytest.raises(BaseException, match=wanted):
+            host.run(knobs, "m", measure, told.append)
+        assert seen[-1][0] == "performance"
+    assert contents(knobs) == before
+    first = ("base", "schedutil", "schedutil", "menu", "1c [4c] all base\n", "active\n")
+    assert seen[0] == first and "left out: teo: no idle governor teo" in told
+    if ends is None:
+        assert ("1c", "schedutil", "schedutil", "menu", "1c", "active\n") in seen
+        assert seen[-1] == ("i_pstate", "powersave", "powersave", "menu", "nominal", "active")
+
+
+@pytest.mark.parametrize("without, reason", [
+    ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "no cpufreq policy"),
+    ("sys/class/powercap/intel-rapl:0/energy_uj", "RAPL"), ("dev/cpu/0/msr", "modprobe msr")])
+def test_host_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str,
+                      reason: str) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    for name in ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+                 "sys/class/powercap/intel-rapl:0/energy_uj", "dev/cpu/0/msr"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1")
+    host.check(host.Knobs(tmp_path))
+    (tmp_path / without).unlink()
+    with pytest.raises(UsageError, match=reason):
+        host.check(host.Knobs(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="needs root"):
+        host.check(host.Knobs(tmp_path))
