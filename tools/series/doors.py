@@ -19,6 +19,7 @@ import manifest
 import mutants
 import packages
 import paths
+import proc
 import qemu
 import refresh
 import releases
@@ -28,7 +29,7 @@ import tree as trees
 import versions
 from base import Base
 from manifest import Series
-from ui import say
+from ui import Fail, say
 
 import kernel
 
@@ -155,7 +156,7 @@ def demo() -> int:
 
 def test() -> int:
     guest.check()
-    packages.ensure("build", "qemu", "guest", "test", "lint", "cpuwhy")
+    packages.ensure("build", "qemu", "guest", "test", "lint", "cpuwhy", "bench")
     with _alone():
         _linux()
         kernel.patched(trees.LINUX)
@@ -174,6 +175,20 @@ def test() -> int:
         *([("kselftests", testrun.selftests)] if selftests else []),
         ("virtual silicon", lambda: testrun.pytest("silicon", paths.SILICON / "tests")),
     ])
+
+
+def bench() -> int:
+    """What an earlier call has measured is kept."""
+    wanted = os.environ.get("BENCH", "")
+    if wanted not in ("", "full"):
+        raise Fail(f"BENCH={wanted}: full, or nothing", code=2)
+    packages.ensure("build", "qemu", "guest", "bench")
+    with _alone():
+        _linux()
+        kernel.patched(trees.LINUX)
+        kernel.of_base(base.choose())
+        qemu.build()
+    return guest.silicon("bench", f"--jobs={proc.jobs()}", *["--full"] * (wanted == "full"))
 
 
 def validate() -> int:
@@ -280,8 +295,9 @@ def show_help() -> int:
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
   KERNEL=   patched, base, or a bzImage or Debian package of yours
   APPEND=   more for the kernel's command line
-  TIME=     free or deterministic              JOBS=  parallel compilers
+  TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
+  BENCH=    full: more parameters of each load, and other assumptions of the model
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
@@ -296,6 +312,8 @@ DOORS = {
     "shell": Door("a root shell in the guest", shell),
     "base-run": Door("the same as run with the unpatched base kernel", base_run),
     "test": Door("all tests; the last line counts them", test),
+    "bench": Door("the published tables, base and patched, in guests: build/bench/report.html",
+                  bench),
     "validate": Door("the model against published measurements: VALIDATION.md", validate),
     "mutants": Door("tests have to find the mistakes in tools/testing/mutants", find_mutants),
     "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",

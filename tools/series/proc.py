@@ -18,7 +18,7 @@ LOG_TAIL = 20
 # kernel's make would take them for its own.
 _MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
                "MACHINE", "CPUS", "CMD", "KERNEL", "APPEND", "FAULTS", "KSRC", "BASE",
-               "TIME", "JOBS", "MUTANTS", "FLAVOUR")
+               "TIME", "JOBS", "MUTANTS", "FLAVOUR", "BENCH")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -130,5 +130,5 @@ def jobs() -> int:
     """JOBS= or one per CPU."""
     value = os.environ.get("JOBS") or str(len(os.sched_getaffinity(0)))
     if not value.isdigit() or int(value) < 1:
-        raise Fail(f"JOBS={value}: a number of parallel compilers, 1 or more", code=2)
+        raise Fail(f"JOBS={value}: a number, 1 or more", code=2)
     return int(value)
