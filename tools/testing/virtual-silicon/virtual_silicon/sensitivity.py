@@ -60,7 +60,7 @@ _STATES = ('only() { for _d in $CPU/cpu[0-9]*/cpuidle/state*; do read -r _n <$_d
 
 def _rise(mode: str, rounds: int) -> str:
     return (f"put schedutil {_FREQ}; vs-rise -c 1 -m {mode} -r $TOP -n {rounds} -k 12 -b 60 "
-            "-p 200 -w 59000 | cut -d' ' -f2")
+            "-w 59000 | cut -d' ' -f2")
 
 
 def _wakes(governor: str) -> str:
@@ -70,7 +70,9 @@ def _wakes(governor: str) -> str:
 
 
 def _alone(state: str) -> str:
-    return f"{_STATES} only {state}; put performance {_FREQ}; "
+    """A CPU at rest stays in what it entered before: all are woken."""
+    return (f"{_STATES} only {state}; put performance {_FREQ}; "
+            "vs-load -c all -t 0.002 >/dev/null; ")
 
 
 MEASURES: dict[str, Measure] = {
