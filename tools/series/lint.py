@@ -21,7 +21,7 @@ CONFIG = paths.TOP / "pyproject.toml"
 
 #: Directories whose modules find each other by name; the deepest has a file.
 ROOTS = ("tools/power", "tools/series", "tools/testing", "tools/testing/cpuidle-replay",
-         "tools/testing/schedutil-sim", "tools/testing/virtual-silicon",
+         "tools/testing/fuzz", "tools/testing/schedutil-sim", "tools/testing/virtual-silicon",
          "tools/testing/virtual-silicon/experiments")
 
 

@@ -10,6 +10,7 @@ TOP = Path(__file__).resolve().parents[2]
 PATCHES = TOP / "patches"
 SILICON = TOP / "tools/testing/virtual-silicon"
 SCHEDUTIL_SIM = TOP / "tools/testing/schedutil-sim"
+FUZZ = TOP / "tools/testing/fuzz"
 CPUWHY = TOP / "tools/power/cpuwhy"
 KERNEL_CONFIG = SILICON / "kernel.config"
 PATCHED_CONFIG = SILICON / "kernel-patched.config"

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Fuzzes the kernel's pure functions in user space (README.md).
+
+Exit status 1: a property or a sanitizer failed; 2: it does not compile.
+"""
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[2]
+LINUX = TOP / "build/linux"
+CORPUS = HERE / "corpus"
+SHIM = HERE.parent / "mutants/kunit"
+
+UNITS = sorted(file.stem for file in HERE.glob("*.c") if file.stem != "random")
+# For what neither the shim nor libc has
+_WHERE = ("kernel/sched", "arch/x86/kernel", "arch/x86/kernel/cpu", "drivers/cpuidle/governors",
+          "include", "arch/x86/include")
+_SANITIZE = "address,undefined"
+
+
+@dataclass(frozen=True)
+class Failed(Exception):
+    status: int
+    said: str
+
+
+def build(unit: str, tree: Path, out: Path, clang: bool) -> Path:
+    program = out / unit
+    compiler = (["clang", f"-fsanitize=fuzzer,{_SANITIZE}"] if clang
+                else ["gcc", f"-fsanitize={_SANITIZE}", HERE / "random.c"])
+    done = subprocess.run(
+        [*compiler, "-fno-sanitize-recover=all", "-O1", "-g", "-w", f"-I{HERE}", f"-I{SHIM}",
+         *(f"-idirafter{root / where}" for root in (tree, LINUX) for where in _WHERE), HERE / f"{unit}.c", "-lm", "-o", program],
+        capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(2, f"{unit} does not compile:\n{done.stderr[:3000]}")
+    return program
+
+
+def once(unit: str, tree: Path, number: int) -> None:
+    """The corpus and so many random inputs; needs no clang."""
+    with tempfile.TemporaryDirectory() as scratch:
+        program = build(unit, tree, Path(scratch), clang=False)
+        done = subprocess.run([program, CORPUS / f"{unit}.txt", str(number)],
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(1, f"{unit}: {done.stderr[-3000:]}")
+
+
+def fuzz(unit: str, tree: Path, seconds: int) -> str:
+    """libFuzzer for a time; the corpus becomes the fewest inputs that reach the same.
+    Returns libFuzzer's last line on how much it did."""
+    kept = CORPUS / f"{unit}.txt"
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch)
+        program = build(unit, tree, out, clang=True)
+        for name in ("all", "few"):
+            (out / name).mkdir()
+        for number, line in enumerate(kept.read_text().split() if kept.exists() else []):
+            (out / "all" / str(number)).write_bytes(bytes.fromhex(line))
+        done = subprocess.run([program, f"-max_total_time={seconds}", "-max_len=256",
+                               "-print_final_stats=1", out / "all"], cwd=out,
+                              capture_output=True, text=True)
+        if done.returncode:
+            bad = next(out.glob("crash-*"), None)
+            raise Failed(1, f"{unit}: {done.stderr[-4000:]}"
+                         + (f"\ninput: {bad.read_bytes().hex()}" if bad else ""))
+        subprocess.run([program, "-merge=1", out / "few", out / "all"], check=True,
+                       capture_output=True, cwd=out)
+        kept.write_text("".join(sorted(f"{file.read_bytes().hex()}\n"
+                                       for file in (out / "few").iterdir())))
+    runs = re.search(r"stat::number_of_executed_units: (\d+)", done.stderr)
+    cover = re.findall(r"cov: (\d+)", done.stderr)
+    inputs = len(kept.read_text().split())
+    return (f"{unit}: {int(runs[1]) if runs else 0} inputs in {seconds} s, "
+            f"{cover[-1] if cover else 0} edges, {inputs} inputs kept")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("unit", nargs="*", help=f"of {', '.join(UNITS)}; all by default")
+    parser.add_argument("--seconds", type=int, metavar="N",
+                        help="libFuzzer for so long each (needs clang and libclang-rt-14-dev);"
+                             " without: the corpus and random inputs")
+    parser.add_argument("--random", type=int, default=20000, metavar="N",
+                        help="so many random inputs each (default: %(default)s)")
+    parser.add_argument("--tree", type=Path, default=LINUX, metavar="DIR",
+                        help="the kernel's source, or what is to replace parts of it")
+    args = parser.parse_args()
+    if unknown := set(args.unit) - set(UNITS):
+        parser.error(f"no unit {', '.join(sorted(unknown))}; there are: {', '.join(UNITS)}")
+    for unit in args.unit or UNITS:
+        try:
+            if args.seconds:
+                print(fuzz(unit, args.tree, args.seconds), flush=True)
+            else:
+                once(unit, args.tree, args.random)
+                print(f"{unit}: ok", flush=True)
+        except Failed as failed:
+            print(failed.said, file=sys.stderr)
+            return failed.status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

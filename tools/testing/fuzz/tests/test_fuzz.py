@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The corpus and random inputs hold in each unit, and each unit finds a mistake."""
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import fuzz  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not fuzz.LINUX.is_dir(), reason="no build/linux (make tree)")
+
+SAMPLE = "arch/x86/kernel/cpu/freq_sample.h"
+POLICY = "arch/x86/kernel/cpu/freq_policy.c"
+TURBO = "arch/x86/kernel/cpu/turbo_table.c"
+HOLDOFF = "kernel/sched/cpufreq_holdoff.h"
+SATURATION = "kernel/sched/cpufreq_saturation.h"
+CHAIN = "kernel/sched/chain.h"
+TEO = "drivers/cpuidle/governors/teo_core.h"
+
+#: (unit, file, what stands there, what is to stand there)
+MISTAKES = [
+    ("freq_sample", SAMPLE, "if ((s64)(acnt | mcnt) < 0 || !(mcnt >> excess))", "if (!mcnt)"),
+    ("freq_sample", SAMPLE, "tsc + tsc / 8", "(tsc * 9) / 8"),
+    ("freq_policy", POLICY, '"%4uc"', '"%5uc"'),
+    ("freq_policy", POLICY, "if (!sysfs_streq(again, word))", "if (0)"),
+    ("turbo_table", TURBO, "!ratio || n == TURBO_BINS_MAX ||", "n == TURBO_BINS_MAX ||"),
+    ("turbo_table", TURBO, "i < table->nr_bins; i++", "i <= table->nr_bins; i++"),
+    ("holdoff", HOLDOFF, "util - min(util, HOLDOFF_NOISE)", "util - HOLDOFF_NOISE"),
+    ("holdoff", HOLDOFF, "(s64)(now - h->since) >= settle", "now - h->since >= (u64)settle"),
+    ("saturation", SATURATION, "s->usual - min(s->usual, forget)", "s->usual - forget"),
+    ("saturation", SATURATION, "min(busy, SATURATION_PATIENCE * wait)", "busy"),
+    ("chain", CHAIN, "c->lag = min(lag, CHAIN_LAG);", "c->lag = lag;"),
+    ("chain", CHAIN, "min(w->slack, slept)", "w->slack"),
+    ("teo", TEO, "max_t(s64, residency, 1)", "residency"),
+    ("teo", TEO, "min(idle, col->most)", "idle"),
+]
+
+
+@pytest.mark.parametrize("unit", fuzz.UNITS)
+def test_properties_hold(unit: str) -> None:
+    fuzz.once(unit, fuzz.LINUX, 20000)
+
+
+@pytest.mark.parametrize("unit,name,right,wrong", MISTAKES)
+def test_mistake_is_found(unit: str, name: str, right: str, wrong: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    # What includes it by its own directory has to find it there
+    shutil.copytree((fuzz.LINUX / name).parent, file.parent,
+                    ignore=lambda _, names: [n for n in names if not n.endswith((".c", ".h"))])
+    text = file.read_text()
+    assert text.count(right) == 1
+    file.write_text(text.replace(right, wrong))
+    with pytest.raises(fuzz.Failed) as failed:
+        fuzz.once(unit, tmp_path, 20000)
+    assert failed.value.status == 1
