@@ -432,6 +432,12 @@ static void test_shallow(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 1));
 }
 
+/* What is learned is little: each CPU has so much for each of three ends. */
+static void test_size(struct kunit *test)
+{
+	KUNIT_EXPECT_LE(test, TEO_CLASSES * sizeof(struct teo_row), 256);
+}
+
 static void test_class(struct kunit *test)
 {
 	static const struct {
@@ -547,6 +553,7 @@ static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_monotone),
 	KUNIT_CASE(test_surely_shallow),
 	KUNIT_CASE(test_shallow),
+	KUNIT_CASE(test_size),
 	KUNIT_CASE(test_class),
 	KUNIT_CASE(test_timer_ended),
 	KUNIT_CASE(test_idle_time),
