@@ -36,10 +36,11 @@ class Failed(Exception):
 def build(unit: str, tree: Path, out: Path, clang: bool) -> Path:
     program = out / unit
     compiler = (["clang", f"-fsanitize=fuzzer,{_SANITIZE}"] if clang
-                else ["gcc", f"-fsanitize={_SANITIZE}", HERE / "random.c"])
+                else ["gcc", f"-fsanitize={_SANITIZE}", f"{HERE}/random.c"])
     done = subprocess.run(
         [*compiler, "-fno-sanitize-recover=all", "-O1", "-g", "-w", f"-I{HERE}", f"-I{SHIM}",
-         *(f"-idirafter{root / where}" for root in (tree, LINUX) for where in _WHERE), HERE / f"{unit}.c", "-lm", "-o", program],
+         *(f"-idirafter{root / where}" for root in (tree, LINUX) for where in _WHERE),
+         HERE / f"{unit}.c", "-lm", "-o", program],
         capture_output=True, text=True)
     if done.returncode:
         raise Failed(2, f"{unit} does not compile:\n{done.stderr[:3000]}")
