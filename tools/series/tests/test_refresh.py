@@ -149,6 +149,44 @@ def test_mails_are_taken_by_git_am(place, tmp_path):
     assert git.run("diff", "origin/series", "HEAD", repo=other) == ""
 
 
+def test_parts_apply_to_the_base_alone(place, tmp_path):
+    place.make()
+    (place.top / "patches/cover-letter").write_text(
+        "Title\n\nOf all.\n\n[0001] The first\n\nOne.\n\n[0002] The second\n\nTwo.\n\n[]\n\nThe end.\n")
+    mails.write(place.tree, place.top / "patches", tmp_path / "mails")
+    whole = (tmp_path / "mails/0000-cover-letter.txt").read_text()
+    assert "1 to 1, The first." in whole and "2 to 2, The second." in whole
+    second = tmp_path / "mails/0002"
+    letter = (second / "0000-cover-letter.txt").read_text()
+    assert "[PATCH 0/1] The second" in letter and "Two." in letter and "The end." in letter
+    assert "One." not in letter
+    other = tmp_path / "other"
+    git.run("clone", "--quiet", place.tree.path, other)
+    git.run("checkout", "--quiet", "origin/series~2", repo=other)
+    git.run("am", "--quiet", *sorted(second.glob("*.patch")), repo=other)
+    assert (git.run("show", "--stat", "--format=%an %s", "HEAD", repo=other)
+            == git.run("show", "--stat", "--format=%an %s", "origin/series", repo=other))
+
+
+def test_part_that_needs_another_is_refused(place, tmp_path):
+    place.make()
+    (place.tree.path / "kernel/numbers.c").write_text("nothing of it\n")
+    place.commit("kernel: on top")
+    take_back(place)
+    place.make()
+    last = sorted(p.name for p in (place.top / "patches").glob("*.patch"))[-1]
+    (place.top / "patches/cover-letter").write_text(f"T\n\n[{last[:4]}] The last\n\nIt.\n")
+    with pytest.raises(Fail, match="does not apply alone: kernel: on top"):
+        mails.write(place.tree, place.top / "patches", tmp_path / "mails")
+
+
+def test_part_names_a_patch(place, tmp_path):
+    place.make()
+    (place.top / "patches/cover-letter").write_text("Title\n\n[0009] None\n\nNo.\n")
+    with pytest.raises(Fail, match=r"\[0009\]: no patch begins so"):
+        mails.write(place.tree, place.top / "patches", tmp_path / "mails")
+
+
 def test_empty_series_has_no_mails(place, tmp_path):
     (place.top / "patches/series").write_text("# nothing\n")
     place.make()
