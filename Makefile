@@ -2,8 +2,8 @@
 #
 # The doors in. What they do is in tools/series; "make help" lists them.
 
-DOORS := help run demo shell base-run test bench validate lint mutants configs kernel base-kernel deb qemu replay tree refresh \
-	 series releases accept-base clean clean-cache
+DOORS := help run demo shell base-run test bench validate lint mutants configs kernel \
+	 base-kernel deb qemu replay tree refresh series releases accept-base clean clean-cache
 
 UNKNOWN := $(filter-out $(DOORS),$(MAKECMDGOALS))
 ifneq ($(UNKNOWN),)
@@ -15,7 +15,7 @@ endif
 .PHONY: $(DOORS) python
 
 # For tools/series; each may also come from the environment.
-export MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS FLAVOUR BENCH
+export MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS CONFIGS FLAVOUR BENCH
 
 PYTHON := /usr/bin/python3
 

@@ -209,7 +209,7 @@ def lint() -> int:
 
 def find_mutants() -> int:
     packages.ensure("build", "test")
-    guests = any(subsystem.guest for subsystem in mutants.chosen())
+    guests = any(subsystem.guest for subsystem in mutants.subsystems())
     if guests:
         packages.ensure("qemu", "guest")
     with _alone():
@@ -301,6 +301,7 @@ def show_help() -> int:
   BENCH=    full: more parameters of each load, and other assumptions of the model
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
+  CONFIGS=  rows of tools/series/configs.toml
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
   FAULTS=   file with what the CPU is to do wrong, and when""")
     return 0
@@ -329,7 +330,7 @@ DOORS = {
     "tree": Door("build/linux: git tree, the base and one commit per patch", tree),
     "refresh": Door("take commits made in build/linux and build/qemu/src into the repository",
                     take_back),
-    "series": Door("build/series: the patches as mails", write_series),
+    "series": Door("build/series: the patches as mails, and in parts", write_series),
     "releases": Door("try the patches on each base release on offer", check_releases),
     "accept-base": Door("record that replaced base files were reviewed (patches/base-hashes)",
                         accept_base),

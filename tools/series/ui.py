@@ -2,9 +2,10 @@
 """What the user sees: one line per step, one line per failure."""
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,16 @@ class Fail(Exception):
         super().__init__(reason)
         self.details = details
         self.code = code
+
+
+def chosen(variable: str, there: Iterable[str]) -> list[str]:
+    """The names in an environment variable, separated by blanks; all without it."""
+    names = list(there)
+    wanted = os.environ.get(variable, "").split() or names
+    for name in wanted:
+        if name not in names:
+            raise Fail(f"{variable}={name}: there are {', '.join(names)}", code=2)
+    return wanted
 
 
 def say(line: str) -> None:

@@ -152,7 +152,8 @@ def test_mails_are_taken_by_git_am(place, tmp_path):
 def test_parts_apply_to_the_base_alone(place, tmp_path):
     place.make()
     (place.top / "patches/cover-letter").write_text(
-        "Title\n\nOf all.\n\n[0001] The first\n\nOne.\n\n[0002] The second\n\nTwo.\n\n[]\n\nThe end.\n")
+        "Title\n\nOf all.\n\n[0001] The first\n\nOne.\n\n"
+        "[0002] The second\n\nTwo.\n\n[]\n\nThe end.\n")
     mails.write(place.tree, place.top / "patches", tmp_path / "mails")
     whole = (tmp_path / "mails/0000-cover-letter.txt").read_text()
     assert "1 to 1, The first." in whole and "2 to 2, The second." in whole

@@ -45,6 +45,9 @@ write_tunables()
 		echo "$word" >"$dir/rate_limit_us"
 		turn 0 1 4000 8000 100000 100001
 		echo "$word" >"$dir/saturation_us"
+		[ -e "$dir/chains" ] || continue
+		turn 0 1
+		echo "$word" >"$dir/chains"
 	done
 }
 
@@ -109,9 +112,11 @@ works_afterwards()
 	done
 }
 
+# KCSAN finds races everywhere: those of the governor count.
 complaints()
 {
-	dmesg | grep -E "WARNING:|BUG:|Oops|INFO: .*(lock|task)|suspicious RCU"
+	dmesg | sed '/KCSAN:/{/sugov\|chain\|gov_attr\|governor/!d}' |
+		grep -E "WARNING:|BUG:|Oops|INFO: .*(lock|task)|suspicious RCU"
 }
 
 ktap_print_header
