@@ -34,6 +34,7 @@ class Config:
         self.symbols = data["symbols"].strip() + "\n"
         self.arch = data.get("arch", "x86_64")
         self.boots, self.words = data.get("boot", []), data.get("make", [])
+        self.fragments = kernel.patched_fragments() if data.get("fragments", True) else []
 
     def make(self, *words: str) -> list[str]:
         return [*kernel.make(self.source, self.obj, self.arch), *self.words, *words]
@@ -46,7 +47,7 @@ class Config:
         ones and of their choice; ours have to come out as asked."""
         self.obj.mkdir(exist_ok=True)
         wanted, fresh = self.obj / "fragment.config", self.obj / "fresh.config"
-        wanted.write_text("".join(f.read_text() for f in kernel.patched_fragments()) + self.symbols)
+        wanted.write_text("".join(f.read_text() for f in self.fragments) + self.symbols)
         proc.logged(self.make(f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
                               "allnoconfig"), self.log("config"),
                     what=f"{self.name}: configuration")

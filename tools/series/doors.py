@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import base
 import basehashes
 import cache
+import commits
 import configs
 import deb
 import guest
@@ -230,6 +231,13 @@ def other_configs() -> int:
         return testrun.run(configs.checks(trees.LINUX))
 
 
+def each_commit() -> int:
+    packages.ensure("build")
+    with _alone():
+        _linux()
+        return testrun.run(commits.checks(trees.LINUX))
+
+
 def take_back() -> int:
     packages.ensure("build")
     with _alone():
@@ -320,6 +328,7 @@ DOORS = {
     "mutants": Door("tests have to find the mistakes in tools/testing/mutants", find_mutants),
     "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",
                     other_configs),
+    "bisect": Door("each commit of the series compiles, in three configurations", each_commit),
     "lint": Door("mypy and ruff on all Python files (part of test)", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make bisect: every commit of the series compiles, so that one can bisect through it."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import git
+import paths
+import proc
+from configs import Config, touched
+from testrun import Count
+from tree import BASE, TIP, Tree
+
+WORK = Tree("bisect", paths.BUILD / "bisect", 2300)
+#: With all of the series that a commit has, and with as little as there can be.
+CONFIGS: dict[str, dict[str, Any]] = {
+    "all": {"symbols": "CONFIG_WERROR=y"},
+    "32bit": {"symbols": "# CONFIG_64BIT is not set\nCONFIG_SMP=y\nCONFIG_WERROR=y",
+              "arch": "i386"},
+    "none": {"symbols": "CONFIG_64BIT=y\nCONFIG_WERROR=y", "fragments": False},
+}
+DONE = paths.BUILD / "bisect.done"
+
+
+def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
+    """The commits, for testrun.run()."""
+    if not WORK.git_dir.exists():
+        proc.need_space(paths.BUILD, WORK.mib, "a second tree of the kernel")
+        git.run("worktree", "prune", repo=tree.path)
+        git.run("worktree", "add", "--quiet", "--detach", WORK.path, BASE, repo=tree.path)
+    series = git.run("log", "--reverse", "--format=%H %s", f"{BASE}..{TIP}",
+                      repo=tree.path).splitlines()
+    directories = touched(tree)
+    return [(subject, partial(check, commit, directories))
+            for commit, _, subject in (line.partition(" ") for line in series)]
+
+
+def check(commit: str, directories: list[str]) -> Count:
+    """What the series touches, in all configurations; one that has been seen is passed by."""
+    count = Count()
+    seen = set(DONE.read_text().split()) if DONE.exists() else set()
+    content = git.run("rev-parse", f"{commit}^{{tree}}", repo=WORK.path)
+    for name, data in CONFIGS.items():
+        if f"{name}:{content}" not in seen:
+            git.run("checkout", "--quiet", "--force", "--detach", commit, repo=WORK.path)
+            config = Config(f"bisect-{name}", data, WORK)
+            config.configure()
+            config.build("prepare", *(d for d in directories if (WORK.path / d).is_dir()))
+            with DONE.open("a") as done:
+                print(f"{name}:{content}", file=done)
+        count += Count(passed=1)
+    return count
