@@ -601,6 +601,42 @@ def invariance_boost(m: Machine, cpus: int) -> bytes:
     return job.archive()
 
 
+#: Written at all files of the series by so many threads (guest/src/vs-hostile.c).
+HOSTILE_WRITES = 20_000
+HOSTILE_THREADS = 4
+
+
+def hostile(m: Machine, cpus: int) -> bytes:
+    """What is no value is refused, and the kernel says nothing to any of it."""
+    job = Job()
+    job.step("boot", "dmesg -c")
+    job.step("user", "vs-hostile -u")
+    job.step("writes", f"vs-hostile {HOSTILE_WRITES} {HOSTILE_THREADS}")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
+#: On the kernel's command line, by parameter; None: no value at all. All in one boot, as
+#: the kernel looks at each.
+HOSTILE_PARAMETERS: dict[str, tuple[str | None, ...]] = {
+    "intel_idle.c02": ("", "maybe", "ON", "c02", "-1", "auto,on", "offf", "%s%n", "o" * 200, None),
+    "intel_idle.states_off": ("", "-1", "0x", "2x", "4294967296", "none", "9" * 100, None),
+    "umwait.idle_poll": ("", "c03", "C01", "1", "offf", "c02 off", None),
+    "cpuidle.governor": ("t" * 16, "teo" * 30),
+}
+#: freq_invariance= is read once, so that each takes a boot.
+HOSTILE_POLICIES = ("", "0c", "10000c", "OFF", "4c,1c", "4c 1c", "%s%n", "4" * 300)
+PARAMETERS = "/sys/module/*/parameters"
+
+
+def parameters(m: Machine, cpus: int) -> bytes:
+    job = Job()
+    job.step("parameters", f"dump {PARAMETERS}/* {INVARIANCE}/* $CPU/cpuidle/current_governor "
+             "$CPU/cpu0/cpuidle/state*/disable")
+    job.step("dmesg", "dmesg")
+    return job.archive()
+
+
 #: Counters broken on one CPU each, CPU 0 looks on; times as in RUNTIME_FAULTS.
 #: Those of the third second are over in a moment, the others last 100 ms.
 COUNTER_FAULTS = """\
@@ -1058,6 +1094,16 @@ SCENARIOS["signs"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, 
 SCENARIOS["poll-state"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll)
 SCENARIOS["poll-loop"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll,
                                   "idle=poll umwait.idle_poll=c02")
+SCENARIOS["hostile"] = Scenario("sapphire-rapids", "patched", "deterministic", 4, hostile,
+                                "intel_pstate=passive")
+SCENARIOS["parameters"] = Scenario(
+    "sapphire-rapids", "patched", "deterministic", 1, parameters,
+    " ".join(name if value is None else f'{name}="{value}"'
+             for name, values in HOSTILE_PARAMETERS.items() for value in values))
+for _index, _word in enumerate(HOSTILE_POLICIES):
+    SCENARIOS[f"policy-{_index}"] = Scenario(
+        "sapphire-rapids", "patched", "deterministic", 1, parameters,
+        f'freq_invariance="{_word}"')
 for _msr in GP_AT_BOOT:
     SCENARIOS[f"gp-{_msr:#x}"] = Scenario(
         "sapphire-rapids", "patched", "deterministic", 1, invariance_at_boot,

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What users and the command line can say to the series' parts of the kernel, and must not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from guests import Guests
+from scenarios import HOSTILE_PARAMETERS, HOSTILE_POLICIES, HOSTILE_WRITES
+from virtual_silicon import boot, guestdata
+
+CPU = "/sys/devices/system/cpu"
+
+#: What the base says of a CPU that goes off and on and of idle governors
+_USUAL = re.compile(r"smpboot: (CPU \d+ is now offline|Booting Node \d+ Processor \d+ APIC )|"
+                    r"cpuidle: using governor ")
+
+#: By the last words of the path. Everybody reads, root alone writes.
+MODES = {"policy": "644", "rate_limit_us": "644", "saturation_us": "644", "chains": "644",
+         "idle_poll": "644", "current_governor": "644",
+         "enabled": "444", "available_policies": "444", "turbo_table": "444",
+         "scale": "444", "max_ratio": "444", "skipped": "444", "c02": "444"}
+
+
+class TestWrites:
+    pytestmark = pytest.mark.boots("hostile")
+
+    @pytest.fixture
+    def result(self, guests: Guests) -> boot.Result:
+        return guests.get("hostile")
+
+    def test_values_are_taken_or_refused_as_documented(self, result: boot.Result) -> None:
+        said = result.text("writes")
+        assert result.step_status("writes") == 0, said
+        count = {name: int(n) for name, n in re.findall(r"([a-z]+) (\d+)", said)}
+        assert count["writes"] >= 0.99 * HOSTILE_WRITES
+        assert min(count["taken"], count["refused"], count["reads"]) > HOSTILE_WRITES / 20
+        # Files came and went
+        assert count["gone"] > 10 and count["switches"] > 10
+
+    def test_kernel_is_silent(self, result: boot.Result) -> None:
+        assert [line for line in result.text("dmesg").splitlines()
+                if line and not _USUAL.search(line)] == []
+
+    def test_users_change_nothing(self, result: boot.Result) -> None:
+        lines = [line.split() for line in result.text("user").splitlines()]
+        assert [where for where, _ in lines[:2]] == ["hidden", "hidden"]
+        assert {path.rpartition("/")[2] for _, _, path, _, _ in lines[2:]} == set(MODES)
+        for mode, uid, path, read, write in lines[2:]:
+            assert (mode, uid, read, write) == \
+                (MODES[path.rpartition("/")[2]], "0", "read", "-"), path
+
+
+@pytest.mark.boots("parameters")
+def test_parameters_are_refused_by_a_line_each(guests: Guests) -> None:
+    result = guests.get("parameters")
+    seen, dmesg = guestdata.pairs(result.text("parameters")), result.text("dmesg")
+    for name, values in HOSTILE_PARAMETERS.items():
+        for value in values:
+            what = "too large" if name == "cpuidle.governor" else "invalid"
+            line = f": `{value or ''}' {what} for parameter `{name}'"
+            assert dmesg.count(line) == [v or "" for v in values].count(value or ""), line
+    assert seen["/sys/module/intel_idle/parameters/c02"] == "auto"
+    assert seen["/sys/module/intel_idle/parameters/states_off"] == "0"
+    assert seen["/sys/module/umwait/parameters/idle_poll"] == "off"
+    assert seen[f"{CPU}/cpuidle/current_governor"] == "menu"
+    assert {v for path, v in seen.items() if path.endswith("/disable")} == {"0"}
+    assert guestdata.warnings(dmesg) == []
+
+
+@pytest.mark.parametrize("index", [pytest.param(i, marks=pytest.mark.boots(f"policy-{i}"))
+                                   for i in range(len(HOSTILE_POLICIES))])
+def test_policy_at_boot_is_refused_by_one_line(guests: Guests, index: int) -> None:
+    result, word = guests.get(f"policy-{index}"), HOSTILE_POLICIES[index]
+    seen, dmesg = guestdata.pairs(result.text("parameters")), result.text("dmesg")
+    assert seen[f"{CPU}/freq_invariance/policy"] == "4c"
+    assert seen[f"{CPU}/freq_invariance/enabled"] == "1"
+    assert dmesg.count(f'policy "{word}" is unknown, 4c is kept; there are: ') == 1
+    assert dmesg.count(" is unknown, ") == 1 and guestdata.warnings(dmesg) == []
