@@ -44,7 +44,7 @@
 /* By whom a task was woken */
 enum chain_waker { CHAIN_NOBODY, CHAIN_STRANGER, CHAIN_AGAIN, CHAIN_LOOP };
 
-/* @share after half-lives of @time: 2^-f is 1 - f * (11 - 3 * f) / 16, to 0.6 % */
+/* @share after half-lives of @time: 2^-f is 1 - f * (11 - 3 * f) / 16, to 0.005 */
 static inline u32 chain_decay(u32 share, u32 time)
 {
 	u32 f = time & (CHAIN_HALF - 1);

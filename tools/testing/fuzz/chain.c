@@ -14,7 +14,7 @@ static void decays(u32 share, u32 time)
 	double halved = share * exp2(-(double)(time >> CHAIN_HALF_SHIFT));
 
 	PROPERTY(is <= share);
-	PROPERTY(fabs(is - wanted) <= 0.006 * halved + 2);
+	PROPERTY(fabs(is - wanted) <= 0.005 * halved + 2);
 	PROPERTY(time == U32_MAX || chain_decay(share, time + 1) <= is + 1);
 }
 
