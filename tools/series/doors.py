@@ -14,6 +14,7 @@ import cache
 import commits
 import configs
 import deb
+import figures
 import guest
 import mails
 import manifest
@@ -165,6 +166,7 @@ def test() -> int:
         selftests = kernel.selftests(trees.LINUX)
         replay.build(base.choose())
         qemu.build()
+    figures.tell(figures.stale(figures.load()))
     return testrun.run([
         ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
@@ -236,6 +238,11 @@ def each_commit() -> int:
     with _alone():
         _linux()
         return testrun.run(commits.checks(trees.LINUX))
+
+
+def make_figures() -> int:
+    """Those that are older than what they describe."""
+    return figures.make()
 
 
 def take_back() -> int:
@@ -329,6 +336,8 @@ DOORS = {
     "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",
                     other_configs),
     "bisect": Door("each commit of the series compiles, in three configurations", each_commit),
+    "figures": Door("tables and pictures of documents that are older than what they describe",
+                    make_figures),
     "lint": Door("mypy and ruff on all Python files (part of test)", lint),
     "kernel": Door("build/out/patched/bzImage", patched_kernel),
     "base-kernel": Door("build/out/base/bzImage", base_kernel),

@@ -108,6 +108,7 @@ def write(out: Path, results: Results, about: Mapping[str, object],
     measured = Measured(results)
     summaries, shown = grids(measured, of), details(measured, of)
     ends = [*ends, tables.failures(results)]
+    made = ", ".join(f"{k} {v}" for k, v in about.items() if k != "command")
     (out / "report.json").write_text(json.dumps({
         "made from": dict(about), "cells": tables.as_json(results),
         "tables": {table.name: [vars(grid) for grid in some]
@@ -116,8 +117,7 @@ def write(out: Path, results: Results, about: Mapping[str, object],
         "ends": [vars(grid) for grid in ends]}, indent=1) + "\n", encoding="utf-8")
     page = [f"<!doctype html><meta charset=utf-8><title>make bench</title><style>{_STYLE}"
             f"</style>\n<h1>The published tables on virtual silicon</h1>\n<p>{NOTE}</p>",
-            "<p>Made from: " + html.escape(", ".join(f"{k} {v}" for k, v in about.items()))
-            + "</p>"]
+            f"<p>Made by {about.get('command')} from {html.escape(made)}</p>"]
     for table, some in summaries.items():
         page.append(f"<h2>{html.escape(table.title)}</h2>")
         page += [_picture(table, machine, measured) for machine in table.machines]
@@ -125,6 +125,12 @@ def write(out: Path, results: Results, about: Mapping[str, object],
     page += ["<h2>Details</h2>", *map(_html, shown), "<h2>Verdicts</h2>",
              *map(_html, ends)]
     (out / "report.html").write_text("\n".join(page), encoding="utf-8")
+    (out / "RESULTS.md").write_text("\n\n".join([
+        "# Results", f"Made by `{about.get('command')}` from {made}. [README](README.md) says "
+        "what stands where.", *(text for table, some in summaries.items() for text in (
+            f"## {table.title}", *(grid.markdown() for grid in some))),
+        "## Verdicts", *(grid.markdown() for grid in ends if len(grid.rows) > 1)]) + "\n",
+        encoding="utf-8")
     lines = [grid.text() for some in summaries.values() for grid in some
              if not grid.title.startswith("power")]
     lines += [grid.text() for grid in ends if len(grid.rows) > 1]

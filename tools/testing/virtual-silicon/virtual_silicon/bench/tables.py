@@ -81,6 +81,11 @@ class Grid:
                  for row in self.rows]
         return "\n".join([self.title, *lines])
 
+    def markdown(self) -> str:
+        lines = ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join([f"{self.title}:\n", lines[0], "|" + "---|" * len(self.rows[0]),
+                          *lines[1:]])
+
 
 def smaller_is_better(load: str, measure: str) -> bool:
     return measure == "performance" and not LOADS[load].rate

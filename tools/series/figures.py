@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tables and pictures of the documents: which are older than what they describe."""
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import git
+import paths
+import proc
+from ui import Fail, say
+
+FILE = Path(__file__).with_name("figures.toml")
+
+
+@dataclass(frozen=True)
+class Figure:
+    document: str
+    command: str
+    inputs: tuple[str, ...]
+    made_from: str
+    writes: bool = True		# the document; else the command prints what it should say
+
+
+def load(file: Path = FILE) -> list[Figure]:
+    data = tomllib.loads(file.read_text())
+    out = []
+    for row in data["figure"]:
+        if unknown := set(row["of"]) - set(data["inputs"]):
+            raise Fail(f"{file.name}: {row['document']}: no input {', '.join(sorted(unknown))};"
+                       f" there are: {', '.join(data['inputs'])}")
+        inputs = tuple(path for name in row["of"] for path in data["inputs"][name])
+        out.append(Figure(row["document"], row["command"], inputs, row.get("made_from", ""),
+                          row.get("writes", True)))
+    return out
+
+
+def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") -> str:
+    """Of the content of files and directories, as committed."""
+    content = []
+    for path in sorted(inputs):
+        listed = git.run("ls-tree", "-r", commit, "--", path, repo=top)
+        if not listed:
+            raise Fail(f"{FILE.name}: {path} is not in the repository")
+        content.append(listed)
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()[:12]
+
+
+def stale(figures: Iterable[Figure], top: Path = paths.TOP) -> list[Figure]:
+    return [f for f in figures if version(f.inputs, top) != f.made_from]
+
+
+def record(figure: Figure, made_from: str, file: Path = FILE) -> None:
+    """Writes the version into the figure's table, whose other lines stay as they are."""
+    head, found, rest = file.read_text().partition(f'document = "{figure.document}"\n')
+    if not found:
+        raise Fail(f"{file.name}: no figure of {figure.document}")
+    body, gap, after = rest.partition("\n\n")
+    body = re.sub(r"\n*made_from = .*", "", body.rstrip("\n"))
+    file.write_text(f'{head}{found}{body}\nmade_from = "{made_from}"\n' + gap[1:] + after)
+
+
+def tell(figures: Iterable[Figure]) -> None:
+    for figure in figures:
+        say(f"older than what it describes: {figure.document} ({figure.command})")
+
+
+def make(top: Path = paths.TOP, file: Path = FILE) -> int:
+    """Those that are stale. What cannot be made keeps its version; others are made."""
+    failed = 0
+    for figure in stale(load(file), top):
+        say(f"{figure.document}: {figure.command}")
+        if subprocess.run(["sh", "-c", figure.command], cwd=top,
+                          env=proc.environment()).returncode:
+            say(f"FAILED {figure.document}")
+            failed += 1
+        elif figure.writes:
+            record(figure, version(figure.inputs, top), file)
+        else:
+            say(f"to be taken over by hand; then made_from = \"{version(figure.inputs, top)}\"")
+    return int(failed > 0)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which tables are older than what they describe, and how they are made anew."""
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import figures
+import pytest
+from ui import Fail
+
+TEXT = """\
+# a comment that stays
+[inputs]
+code = ["code", "more"]
+data = ["data"]
+
+[[figure]]
+document = "a.md"
+command = "{first}"
+of = ["code"]
+
+[[figure]]
+document = "b.md"
+command = "echo b >b.md"
+of = ["data"]
+"""
+
+
+def commit(top: Path, **files: str) -> None:
+    for name, text in files.items():
+        (top / name).write_text(text)
+    subprocess.run(["git", "add", "-A"], cwd=top, check=True)
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+                   cwd=top, check=True)
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    commit(tmp_path, code="1", more="1", data="1", other="1")
+    return tmp_path
+
+
+def listed(top: Path, file: Path) -> list[str]:
+    return [f.document for f in figures.stale(figures.load(file), top)]
+
+
+def test_stale_until_made(top: Path) -> None:
+    file = top / "figures.toml"
+    file.write_text(TEXT.format(first="echo a >a.md"))
+    assert listed(top, file) == ["a.md", "b.md"]
+    assert figures.make(top, file) == 0 and (top / "a.md").read_text() == "a\n"
+    assert listed(top, file) == []
+    commit(top, other="2")
+    assert listed(top, file) == []
+    commit(top, more="2")
+    assert listed(top, file) == ["a.md"]
+    before = file.read_text()
+    figures.make(top, file)
+    assert listed(top, file) == [] and before.count("made_from") == 2
+    # But for the version nothing of the file has changed.
+    lines = [(a, b) for a, b in zip(before.splitlines(), file.read_text().splitlines(),
+                                    strict=True) if a != b]
+    assert len(lines) == 1 and lines[0][1].startswith("made_from = ")
+
+
+def test_what_failed_stays_stale(top: Path) -> None:
+    file = top / "figures.toml"
+    file.write_text(TEXT.format(first="echo half >a.md; exit 3"))
+    assert figures.make(top, file) == 1
+    assert listed(top, file) == ["a.md"]
+
+
+def test_wrong_lists_are_refused(top: Path) -> None:
+    file = top / "figures.toml"
+    file.write_text(TEXT.replace('of = ["data"]', 'of = ["dat"]'))
+    with pytest.raises(Fail, match="no input dat; there are: code, data"):
+        figures.load(file)
+    file.write_text(TEXT.replace('["data"]\n\n', '["gone"]\n\n'))
+    with pytest.raises(Fail, match="gone is not in the repository"):
+        listed(top, file)
+
+
+def test_the_list_of_this_repository() -> None:
+    found = figures.load()
+    assert all(figures.version(f.inputs) and f.made_from for f in found)
+    assert all((figures.paths.TOP / f.document).exists() for f in found)
