@@ -148,6 +148,17 @@ def good_answer(start: cells.Start) -> str:
     return "\n".join([*lines, "vs:end 4c 0", "vs:exit 0", ""])
 
 
+def test_cells_that_were_not_measured() -> None:
+    """Are no failures, and no mean is of the others alone."""
+    results = {c: r for c, r in fake_results().items()
+               if (c.setting.name, c.load.name) != ("1c", "tbench")}
+    grid = tables.summary(tables.TABLES[0], cells.BROADWELL, "performance",
+                          tables.Measured(results))
+    at = grid.rows[0].index("1c")
+    assert (grid.rows[1][at], grid.rows[2][at], grid.rows[-1][at]) == ("-", "~", "-")
+    assert len(tables.failures(results).rows) == 1
+
+
 def test_parse() -> None:
     start = a_start()
     text = good_answer(start).replace(" 3 0 7 ", " 3 2 7 ").replace(
@@ -202,6 +213,7 @@ def test_what_is_measured_is_kept(bench: runner.Bench, tmp_path: Path,
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     """Until it would be another; a guest that fails is started again."""
     start, booted = a_start(), []
+    assert bench.measure(start, kept_only=True) == ({}, False)
 
     def fail(c: boot.Config) -> boot.Result:
         booted.append(c)

@@ -155,6 +155,8 @@ def _bench_command(sub: Commands) -> None:
     one = sub.add_parser("bench", help="the published tables, measured in guests: a report")
     one.add_argument("--full", action="store_true",
                      help="more parameters of each load, and other assumptions")
+    one.add_argument("--kept", action="store_true",
+                     help="only what has been measured before, without any guest")
     one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=commands.BENCHED,
                      default=commands.BENCHED, help="of: " + ", ".join(commands.BENCHED))
     one.add_argument("--qemu", help="emulator (default: the built one)")

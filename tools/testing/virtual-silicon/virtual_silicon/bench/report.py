@@ -42,9 +42,12 @@ def made_from(digests: Mapping[str, str], command: str) -> dict[str, object]:
 
 
 def grids(measured: Measured, of: Iterable[Table]) -> dict[Table, list[Grid]]:
-    return {table: [tables.summary(table, machine, measure, measured)
-                    for machine in table.machines for measure in table.measures]
-            for table in of}
+    """Those of what was measured."""
+    found = {table: [tables.summary(table, machine, measure, measured)
+                     for machine in table.machines for measure in table.measures]
+             for table in of}
+    return {table: some for table, grids in found.items()
+            if (some := [grid for grid in grids if len(grid.rows) > 1])}
 
 
 def details(measured: Measured, of: Iterable[Table]) -> list[Grid]:
@@ -120,7 +123,8 @@ def write(out: Path, results: Results, about: Mapping[str, object],
             f"<p>Made by {about.get('command')} from {html.escape(made)}</p>"]
     for table, some in summaries.items():
         page.append(f"<h2>{html.escape(table.title)}</h2>")
-        page += [_picture(table, machine, measured) for machine in table.machines]
+        page += [_picture(table, machine, measured) for machine in table.machines
+                 if any(measured.parameters(machine, table.baseline, x) for x in table.loads)]
         page += map(_html, some)
     page += ["<h2>Details</h2>", *map(_html, shown), "<h2>Verdicts</h2>",
              *map(_html, ends)]

@@ -114,10 +114,12 @@ class Bench:
                  start.job().script().decode())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def measure(self, start: Start) -> tuple[Results, bool]:
-        """And whether a guest was needed for it."""
+    def measure(self, start: Start, kept_only: bool = False) -> tuple[Results, bool]:
+        """And whether a guest was needed for it. @kept_only: nothing if one would be."""
         c, key = self.config(start), self.key(start)
         kept = boot.kept(c.out, key)
+        if not kept and kept_only:
+            return {}, False
         if not kept:
             c.out.mkdir(parents=True, exist_ok=True)
             (c.out / "key").unlink(missing_ok=True)
@@ -141,7 +143,7 @@ class Bench:
         return results, kept.seconds > 0
 
     def run(self, cells: Iterable[Cell], jobs: int,
-            tell: Callable[[int, int, Start, bool], None]) -> Results:
+            tell: Callable[[int, int, Start, bool], None], kept_only: bool = False) -> Results:
         """The longest first, so that the end is not one guest alone."""
         todo = sorted(starts(cells), key=lambda s: -len(s.cells) * s.machine.cpus)
         done: Results = {}
@@ -149,7 +151,7 @@ class Bench:
 
         def one(start: Start) -> None:
             nonlocal number
-            results, measured = self.measure(start)
+            results, measured = self.measure(start, kept_only)
             with lock:
                 done.update(results)
                 number += 1

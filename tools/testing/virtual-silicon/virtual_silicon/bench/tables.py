@@ -114,7 +114,7 @@ class Measured:
 
     def samples(self, machine: Machine, setting: str, load: str, measure: str,
                 parameter: int | None = None) -> list[list[float]] | None:
-        """A row per parameter; None if one of them failed."""
+        """A row per parameter; none if that was not measured, None if one of them failed."""
         rows = []
         for p in self.parameters(machine, setting, load):
             if parameter in (None, p):
@@ -124,6 +124,11 @@ class Measured:
                     return None
                 rows.append(good)
         return rows
+
+    def missing(self, machine: Machine, *settings: str, load: str) -> str:
+        """What stands where there is no number."""
+        return "-" if all(self.samples(machine, s, load, "watts") is not None
+                          for s in settings) else "failed"
 
     def ratio(self, machine: Machine, setting: str, baseline: str, load: str, measure: str,
               parameter: int | None = None) -> stats.Ratio | None:
@@ -163,16 +168,18 @@ def summary(table: Table, machine: Machine, measure: str, measured: Measured) ->
             if measure in ABSOLUTE:
                 samples = measured.samples(machine, column, load, measure)
                 row.append(f"{statistics.fmean(map(statistics.fmean, samples)):.1f}"
-                           if samples else "failed")
+                           if samples else measured.missing(machine, column, load=load))
                 continue
             ratio = measured.ratio(machine, column, table.baseline, load, measure)
-            row.append(str(ratio) if ratio else "failed")
+            row.append(str(ratio) if ratio else
+                       measured.missing(machine, column, table.baseline, load=load))
             if ratio:
                 better[column].append(1 / ratio.value if star else ratio.value)
         rows.append(row)
     if measure in RATIOS and len(rows) > 2:
         rows.append(["geometric mean, higher is better", *(
-            f"{statistics.geometric_mean(better[c]):.3f}" if better[c] else "failed"
+            f"{statistics.geometric_mean(better[c]):.3f}" if len(better[c]) == len(rows) - 1
+            else "-"
             for c in shown)])
     return Grid(_head(machine, table, measure), rows)
 
@@ -187,7 +194,7 @@ def detail(table: Table, machine: Machine, load: str, measured: Measured) -> Gri
             samples = measured.samples(machine, column, load, "performance", parameter)
             ratio = measured.ratio(machine, column, table.baseline, load, "performance", parameter)
             if not samples or not ratio:
-                row.append("failed")
+                row.append(measured.missing(machine, column, table.baseline, load=load))
                 continue
             text = (f"{statistics.fmean(samples[0]):.4g} ± "
                     f"{100 * stats.relative_error(samples[0]):.1f} %")
