@@ -374,10 +374,11 @@ def bench_command(args: argparse.Namespace) -> int:
     todo, other = cells.all_cells(args.full, machines), []
     if args.full:
         other = cells.other_assumptions()
-    results = bench.run([*todo, *other], args.jobs, runner.Bar(), args.kept)
-    if absent := len(todo) + len(other) - len(results):
-        print(f"{absent} cells have not been measured; - stands for them")
+    results = bench.run([*todo, *other], args.jobs, runner.Bar(not args.kept), args.kept)
     about = bench_report.made_from(bench.digests, "make bench" + " BENCH=full" * args.full)
+    if absent := len(todo) + len(other) - len(results):
+        about["cells not measured, which have -"] = absent
+        print(f"{absent} cells have not been measured; - stands for them")
     print(bench_report.write(out, results, about, ends=bench_report.verdicts(
         tables.Measured(results), args.full)))
     return int(any(isinstance(result, runner.Failure) for result in results.values()))

@@ -166,12 +166,14 @@ class Bar:
 
     WIDTH = 30
 
-    def __init__(self) -> None:
-        self._begin, self._measured = time.monotonic(), 0
+    def __init__(self, shown: bool = True) -> None:
+        self._begin, self._measured, self._shown = time.monotonic(), 0, shown
 
     def __call__(self, number: int, total: int, start: Start, measured: bool) -> None:
         seconds = time.monotonic() - self._begin
         self._measured += measured
+        if not self._shown:
+            return
         text = f"{number} of {total} guests, {seconds / 60:.0f} min"
         if self._measured and number < total:
             text += f", about {seconds / self._measured * (total - number) / 60:.0f} more"
