@@ -234,8 +234,13 @@ def test_what_is_measured_is_kept(bench: runner.Bench, tmp_path: Path,
     assert measured and not kept and first == again and len(booted) == 2
     assert all(isinstance(r, runner.Result) for r in first.values())
     (tmp_path / "patched").write_bytes(b"other")
-    make(tmp_path).measure(start)
+    later = make(tmp_path)
+    (tmp_path / "patched").write_bytes(b"replaced while it runs")
+    results, _ = later.measure(start)
     assert len(booted) == 3
+    assert all(isinstance(r, runner.Failure) and "anew" in r.reason for r in results.values())
+    later.measure(start)
+    assert len(booted) == 4
 
 
 def test_two_runs_of_a_cell_are_identical(request: pytest.FixtureRequest,

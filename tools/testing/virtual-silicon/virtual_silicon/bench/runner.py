@@ -83,14 +83,24 @@ def parse(start: Start, setting: str, text: str, tsc_khz: int, log: str) -> Resu
     return out
 
 
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 class Bench:
     """@kernels: images by the name that a cell's boot has for them."""
 
     def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path) -> None:
         self._out, self._kernels, self._qemu = out, kernels, qemu
         self._archive = initramfs.ensure(out / "guest", more=HERE / "recipe.txt")
-        self.digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in
+        self.digests = {name: _digest(path) for name, path in
                         (*kernels.items(), ("qemu", qemu), ("guest", self._archive))}
+
+    def _changed(self, start: Start) -> bool:
+        """Whether a build has replaced what a guest was just started from."""
+        return any(_digest(path) != self.digests[name] for name, path in (
+            (start.boot.kernel, self._kernels[start.boot.kernel]), ("qemu", self._qemu),
+            ("guest", self._archive)))
 
     def config(self, start: Start) -> boot.Config:
         name = start.boot.machine or start.machine.name
@@ -132,6 +142,10 @@ class Bench:
                 reason = str(error)
             else:
                 (c.out / "key").write_text(key, encoding="ascii")
+            if self._changed(start):
+                (c.out / "key").unlink(missing_ok=True)
+                return {cell: Failure("kernel, emulator or guest were built anew meanwhile", "")
+                        for cell in start.cells}, True
         log = str(c.out / "console.log")
         if not kept:
             return {cell: Failure(reason, log) for cell in start.cells}, True
