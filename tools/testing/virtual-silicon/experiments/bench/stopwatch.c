@@ -3,8 +3,12 @@
  * stopwatch: what a command takes.
  *
  *	stopwatch COMMAND...			until it ends
- *	stopwatch -w MS -t MS COMMAND...	for the second time after the first,
- *						then it and its children are killed
+ *	stopwatch -w MS -t MS COMMAND...	for the second time after the first
+ *	stopwatch -f BYTES -b BYTES COMMAND...	for the second number of bytes over the
+ *						loopback device after the first
+ *
+ * The last two kill it and its children then. A load whose parts differ is compared over
+ * the same part, however fast it is, by bytes and not by time.
  *
  * Prints: seconds, joules of all packages, bytes over the loopback device, what APERF and
  * MPERF rose by over all CPUs. The command's output goes to /tmp/output. Exit status: the
@@ -111,32 +115,58 @@ static void rest(double ms)
 	nanosleep(&ts, NULL);
 }
 
+/* To the millisecond before so many bytes: what is over is no harm, it is counted. */
+static void wait_bytes(uint64_t bytes, pid_t pid)
+{
+	int status;
+
+	while (number(LOOPBACK) < bytes) {
+		rest(1);
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			fprintf(stderr, "ended too early\n");
+			exit(125);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	double warm = 0, window = 0;
-	struct reading from, to;
+	uint64_t first = 0, count = 0;
+	struct reading from = { 0 }, to;
 	int option, status = 0;
 	pid_t pid;
 
-	while ((option = getopt(argc, argv, "+w:t:")) != -1) {
+	while ((option = getopt(argc, argv, "+w:t:f:b:")) != -1) {
 		if (option == 'w')
 			warm = atof(optarg);
 		else if (option == 't')
 			window = atof(optarg);
+		else if (option == 'f')
+			first = strtoull(optarg, NULL, 0);
+		else if (option == 'b')
+			count = strtoull(optarg, NULL, 0);
 		else
 			return 125;
 	}
 	if (optind == argc)
 		return 125;
-	if (!window)
+	first += number(LOOPBACK);
+	if (!window && !count)
 		from = reading();
 	pid = start(argv + optind);
 	if (pid < 0)
 		die("fork");
-	if (window) {
-		rest(warm);
+	if (window || count) {
+		if (window)
+			rest(warm);
+		else
+			wait_bytes(first, pid);
 		from = reading();
-		rest(window);
+		if (window)
+			rest(window);
+		else
+			wait_bytes(from.bytes + count, pid);
 		to = reading();
 		if (waitpid(pid, &status, WNOHANG) == pid) {
 			fprintf(stderr, "ended too early\n");
