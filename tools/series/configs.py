@@ -24,7 +24,7 @@ import kernel
 FILE = paths.TOP / "tools/series/configs.toml"
 #: Of races, which KCSAN finds everywhere, those of our functions
 _COMPLAINT = re.compile(r"WARNING:|BUG:(?! KCSAN:)|KCSAN:.*(?:sugov|chain|gov_attr|governor)|"
-                        r"\bOops|Call Trace|suspicious RCU|INFO: .*lock")
+                        r"\bOops|Call Trace|suspicious RCU|INFO: .*lock|UBSAN:|ODEBUG:|not ok ")
 
 
 class Config:
@@ -67,7 +67,8 @@ class Config:
         with Step(f"configs: {self.name}: {selftests} on {Path(machine).stem}"):
             said = guest.boot("cd /selftests && "
                               f"{env} ./run_kselftest.sh {selftests}", out,
-                              "--time=deterministic", "--cpus=4", f"--machine={machine}",
+                              "--time=deterministic", "--limit=1800", "--cpus=4",
+                              f"--machine={machine}",
                               f"--append={append}", image=self.obj / "arch/x86/boot/bzImage")
         self.log(f"test-{number}").write_text(said)
         complaints = _COMPLAINT.findall((out / "console.log").read_text(errors="replace"))
