@@ -116,13 +116,13 @@ def test_the_first_request_of_all(script: Script, tmp_path: Path) -> None:
     assert (episode.low, episode.waited) == (1_000_000, 24_000_000)
 
 
-@pytest.mark.parametrize("gaps, held", [((33, 32), True), ((33, 4), False), ((33, 60), False),
-                                        ((33,), False)])
-def test_held_by_the_rate_limit(gaps: tuple[int, ...], held: bool, script: Script,
+@pytest.mark.parametrize("gaps, held", [((33, 32), True), ((33, 29.99), True), ((33, 29.9), False),
+                                        ((33, 4), False), ((33, 60), False), ((33,), False)])
+def test_held_by_the_rate_limit(gaps: tuple[float, ...], held: bool, script: Script,
                                 tmp_path: Path) -> None:
     """Steps as far apart as the governor's limit: neither nearer nor much further."""
     ask(script, 0, 1000)
-    at, requests = 4, [(4.0, 1500)]
+    at, requests = 4.0, [(4.0, 1500)]
     for step, gap in enumerate(gaps, 1):
         at += gap
         requests.append((at, 1500 + 500 * step))
