@@ -809,16 +809,17 @@ def schedutil(m: Machine, cpus: int) -> bytes:
 
 #: Cycles of 1000 instructions in the kernel and in user space.
 RATES = ((1000, 8000), (2000, 8000), (1000, 4000), (2000, 4000))
-CALLS_MARK = 70
+CALLS_MARK, CALLS_TIMES = 70, 5
 
 
 def rates(m: Machine, cpus: int) -> bytes:
-    """System calls on one CPU, then work in user space."""
+    """System calls on one CPU, several times, then work in user space."""
     job = Job()
     job.step("settle", "sleep 2")
-    job.step("calls", f"vs-msr 1 {MARK}={CALLS_MARK}; "
-             "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=20000; "
-             f"vs-msr 1 {MARK}={CALLS_MARK + 1}")
+    for mark in range(CALLS_MARK, CALLS_MARK + 2 * CALLS_TIMES, 2):
+        job.step(f"calls-{mark}", f"vs-msr 1 {MARK}={mark}; "
+                 "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=20000; "
+                 f"vs-msr 1 {MARK}={mark + 1}")
     job.step("user", "vs-load -c 1 -t 0.2")
     return job.archive()
 

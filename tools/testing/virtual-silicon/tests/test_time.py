@@ -10,6 +10,7 @@ import pytest
 from guests import Guests
 from scenarios import (
     CALLS_MARK,
+    CALLS_TIMES,
     LOW_W,
     PAIRS,
     RATES,
@@ -34,9 +35,10 @@ ALL_RATES = pytest.mark.boots(*(f"rates-{kernel}-{user}" for kernel, user in RAT
 
 
 def _call_cycles(guests: Guests, kernel: int, user: int) -> int:
+    """The least of several: what else runs meanwhile comes on top."""
     t = _trace(guests.get(f"rates-{kernel}-{user}"))
-    a, b = t.mark(CALLS_MARK), t.mark(CALLS_MARK + 1)
-    return b.cpus[1].aperf - a.cpus[1].aperf
+    return min(t.mark(mark + 1).cpus[1].aperf - t.mark(mark).cpus[1].aperf
+               for mark in range(CALLS_MARK, CALLS_MARK + 2 * CALLS_TIMES, 2))
 
 
 @ALL_RATES
