@@ -293,7 +293,7 @@ static const struct history_case history_cases[] = {
 	{ "spr: one long one of ten does not make C6 right",
 	  &spr, 4 * MS, NO_LIMIT, 90, 20 * US, 100 * MS, 100 * MS, 2, false },
 	{ "spr: idle times of 15 s are not too long to count",
-	  &spr, 4 * MS, NO_LIMIT, 0, 0, 15000 * MS, 15000 * MS, 3, true },
+	  &spr, 4 * MS, NO_LIMIT, 0, 0, 15000LL * MS, 15000LL * MS, 3, true },
 };
 
 static void live_through(struct fixture *f, const struct history_case *c)
