@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import git
+import manifest
 import paths
 from tree import BASE, TIP, Tree
 from ui import Fail, say
@@ -67,10 +68,10 @@ def write(tree: Tree, patch_dir: Path, target: Path) -> list[Path]:
 
 
 def _start(patch_dir: Path, part: Part) -> int:
-    names = [line for line in (patch_dir / "series").read_text().splitlines()
-             if line[:1].strip() and not line.startswith("#")]
-    for number, name in enumerate(names):
-        if name.startswith(part.first):
+    file = patch_dir / "series"
+    entries, _ = manifest.parse(file.read_text().splitlines(), str(file))
+    for number, entry in enumerate(entries):
+        if entry.patch.startswith(part.first):
             return number
     raise Fail(f"{paths.shown(patch_dir / COVER)}: [{part.first}]: no patch begins so")
 
