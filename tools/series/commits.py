@@ -25,7 +25,7 @@ DONE = paths.BUILD / "bisect.done"
 
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
-    """The commits, for testrun.run()."""
+    """The commits in each configuration, for testrun.run()."""
     if not WORK.git_dir.exists():
         proc.need_space(paths.BUILD, WORK.mib, "a second tree of the kernel")
         git.run("worktree", "prune", repo=tree.path)
@@ -33,22 +33,20 @@ def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
     series = git.run("log", "--reverse", "--format=%H %s", f"{BASE}..{TIP}",
                       repo=tree.path).splitlines()
     directories = touched(tree)
-    return [(subject, partial(check, commit, directories))
-            for commit, _, subject in (line.partition(" ") for line in series)]
+    return [(f"{subject} ({name})", partial(check, commit, name, directories))
+            for commit, _, subject in (line.partition(" ") for line in series)
+            for name in CONFIGS]
 
 
-def check(commit: str, directories: list[str]) -> Count:
-    """What the series touches, in all configurations; one that has been seen is passed by."""
-    count = Count()
+def check(commit: str, name: str, directories: list[str]) -> Count:
+    """What the series touches; what has been seen is passed by."""
     seen = set(DONE.read_text().split()) if DONE.exists() else set()
     content = git.run("rev-parse", f"{commit}^{{tree}}", repo=WORK.path)
-    for name, data in CONFIGS.items():
-        if f"{name}:{content}" not in seen:
-            git.run("checkout", "--quiet", "--force", "--detach", commit, repo=WORK.path)
-            config = Config(f"bisect-{name}", data, WORK)
-            config.configure()
-            config.build("prepare", *(d for d in directories if (WORK.path / d).is_dir()))
-            with DONE.open("a") as done:
-                print(f"{name}:{content}", file=done)
-        count += Count(passed=1)
-    return count
+    if f"{name}:{content}" not in seen:
+        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=WORK.path)
+        config = Config(f"bisect-{name}", CONFIGS[name], WORK)
+        config.configure()
+        config.build("prepare", *(d for d in directories if (WORK.path / d).is_dir()))
+        with DONE.open("a") as done:
+            print(f"{name}:{content}", file=done)
+    return Count(passed=1)

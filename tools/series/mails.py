@@ -85,8 +85,8 @@ def _alone(tree: Tree, commits: list[str], part: Part) -> str:
                        repo=tree.path)
         merged = git.call("merge-tree", "--write-tree", ours, commit, repo=tree.path, check=False)
         result = merged.stdout.decode(errors="replace").split("\n", 1)[0]
-        subject = git.run("show", "-s", "--format=%s", commit, repo=tree.path)
         if merged.returncode:
+            subject = git.run("show", "-s", "--format=%s", commit, repo=tree.path)
             raise Fail(f"[{part.first}] does not apply alone: {subject}")
         author = dict(zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"),
                           git.run("show", "-s", "--format=%an%n%ae%n%ad", commit,
