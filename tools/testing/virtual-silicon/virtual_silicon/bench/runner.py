@@ -56,12 +56,17 @@ Results = dict[Cell, Result | Failure]
 
 def result(cell: Cell, words: list[str], tsc_khz: int, said: str, log: str) -> Result | Failure:
     """Of what cell() in loads.sh prints after the cell's name."""
-    if len(words) < 7:
+    if not words:
         return Failure(said or "the guest did not come to it", log)
     try:
+        if len(words) < 7:
+            raise ValueError(said or "numbers are missing")
         status, updates, seconds, joules, amount, aperf, mperf, *value = map(float, words)
-        if status or cell.load.rate and not amount or cell.load.prints and not value:
+        if status:
             return Failure(f"status {status:.0f}: {said}", log)
+        if min(seconds, joules) <= 0 or cell.load.rate and not amount or \
+                cell.load.prints and not any(value):
+            raise ValueError("time, energy, bytes or value is 0 or missing")
         return Result(seconds, joules, amount if cell.load.rate else 1,
                       aperf / mperf * tsc_khz / 1000, int(updates), *value)
     except (ValueError, ZeroDivisionError, TypeError) as error:
