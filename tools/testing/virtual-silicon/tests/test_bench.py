@@ -8,6 +8,8 @@ import math
 import os
 import shutil
 import signal
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,10 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert "it broke" in said and "it broke" in page and "/the/log" in page
     assert "<td class=failed>failed</td>" in page and ", 1 failed;" in said
+    assert "model's" in page
+    report.write(tmp_path, {}, {}, [], host="a-host")
+    page = (tmp_path / "report.html").read_text()
+    assert "tables on a-host" in page and "model's" not in page
 
 
 def a_start(setting: str = "4c", load: str = "gitsource") -> cells.Start:
@@ -277,60 +283,200 @@ def test_two_runs_of_a_cell_are_identical(request: pytest.FixtureRequest,
 
 
 @pytest.fixture
-def knobs(tmp_path: Path) -> host.Knobs:
-    """Files as sysfs has them, of a machine with two policies; /sys/.../teo is not offered."""
+def knobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> host.Knobs:
+    """Files as sysfs has them, of a machine with two policies; teo is not offered. Another
+    driver or governor begins with values of its own."""
     cpu = tmp_path / "sys/devices/system/cpu"
+    of_policy = {
+        "scaling_governor": "schedutil", "scaling_max_freq": "2000000",
+        "scaling_setspeed": "<unsupported>",
+        "scaling_available_governors": "powersave performance schedutil"}
     for name, text in {
-            "intel_pstate/status": "active\n", "cpuidle/current_governor": "ladder\n",
-            "cpuidle/available_governors": "ladder menu\n",
-            "freq_invariance/policy": "1c [4c] all base\n",
-            **{f"cpufreq/policy{n}/{file}": text for n in (0, 1) for file, text in {
-                "scaling_governor": "powersave\n",
-                "scaling_available_governors": "powersave performance schedutil\n",
-                "schedutil/chains": "1\n"}.items()}}.items():
+            "intel_pstate/status": "passive", "intel_pstate/no_turbo": "1",
+            "cpuidle/current_governor": "ladder", "cpuidle/available_governors": "ladder menu",
+            "freq_invariance/policy": "3c",
+            "freq_invariance/available_policies": "base 1c 4c Nc all",
+            "cpufreq/schedutil/chains": "1", "cpufreq/schedutil/rate_limit_us": "77",
+            **{f"cpufreq/policy{n}/{file}": text
+               for n in (0, 1) for file, text in of_policy.items()}}.items():
         (cpu / name).parent.mkdir(parents=True, exist_ok=True)
-        (cpu / name).write_text(text)
-    return host.Knobs(tmp_path)
+        (cpu / name).write_text(text + "\n")
+        if "available" in name:
+            (cpu / name).chmod(0o444)
+    made, put = host.Knobs(tmp_path), host._put
+
+    def kernel(file: Path, value: str) -> None:
+        put(file, value)
+        if file == made.status:
+            put(cpu / "intel_pstate/no_turbo", "0")
+            for governor in made.governors():
+                put(governor, "powersave")
+                put(governor.with_name("scaling_max_freq"), "3000000")
+        if not any(f.read_text().strip() == "schedutil" for f in made.governors()):
+            put(cpu / "cpufreq/schedutil/rate_limit_us", "1000")
+    monkeypatch.setattr(host, "_put", kernel)
+    return made
 
 
 def contents(knobs: host.Knobs) -> dict[str, str]:
-    return {str(f): host._chosen(f) for f in knobs.root.rglob("*") if f.is_file()}
+    return {str(f): f.read_text().strip() for f in knobs.root.rglob("*") if f.is_file()}
 
 
-@pytest.mark.parametrize("ends", [None, KeyboardInterrupt, RuntimeError, signal.SIGTERM,
-                                  signal.SIGHUP])
+@pytest.fixture
+def unhandled() -> Iterator[None]:
+    """Signals fail a test where they would end a process."""
+    def fail(number: int, frame: object) -> None:
+        raise AssertionError(f"signal {number} is not handled")
+    old = {number: signal.signal(number, fail)
+           for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in old.items():
+        assert signal.signal(number, handler) == fail
+
+
+@pytest.mark.usefixtures("unhandled")
+@pytest.mark.parametrize("ends", [None, KeyboardInterrupt, RuntimeError, signal.SIGINT,
+                                  signal.SIGTERM, signal.SIGHUP])
 def test_host_is_as_before(knobs: host.Knobs, ends: object) -> None:
-    """However it ends, in the midst of the second setting."""
+    """However it ends, in the midst of the last setting."""
     before, seen = contents(knobs), []
     told: list[str] = []
 
     def measure(cell: cells.Cell) -> runner.Result:
-        seen.append((cell.setting.name, *(f.read_text() for f in (
-            *knobs.governors(), knobs.idle, knobs.policy, knobs.status))))
-        if cell.setting.name == "performance":
+        seen.append((cell.seed, cell.setting.name, *(f.read_text().strip() for f in (
+            *knobs.governors(), knobs.idle, knobs.policy, knobs.status, *knobs.chains()))))
+        if cell.setting.name == "i_pstate":
             if isinstance(ends, signal.Signals):
                 signal.raise_signal(ends)
             elif isinstance(ends, type):
                 raise ends
         return runner.Result(1, 1, 1, 1, 1)
     if ends is None:
-        host.run(knobs, "m", measure, told.append)
+        assert host.run(knobs, "m", measure, told.append)[2] == []
     else:
         wanted = str(128 + ends) if isinstance(ends, signal.Signals) else ""
         with pytest.raises(BaseException, match=wanted):
             host.run(knobs, "m", measure, told.append)
-        assert seen[-1][0] == "performance"
+        assert seen[-1][:2] == (1, "i_pstate")
     assert contents(knobs) == before
-    first = ("base", "schedutil", "schedutil", "menu", "1c [4c] all base\n", "active\n")
-    assert seen[0] == first and "left out: teo: no idle governor teo" in told
+    assert seen[0] == (1, "base", "schedutil", "schedutil", "menu", "3c", "passive", "0")
+    assert "left out: teo: no idle governor teo" in told
+    assert "left out: boost: no policy boost" in told
     if ends is None:
-        assert ("1c", "schedutil", "schedutil", "menu", "1c", "active\n") in seen
-        assert seen[-1] == ("i_pstate", "powersave", "powersave", "menu", "nominal", "active")
+        assert (2, "8c", "schedutil", "schedutil", "menu", "8c", "passive", "0") in seen
+        # Nothing is left of the setting before
+        assert seen[-1] == (5, "i_pstate", "powersave", "powersave", "menu", "3c", "active", "0")
+
+
+def test_second_signal_does_not_stop_putting_back(knobs: host.Knobs,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one that comes before signals are ignored; ignored ones stay so."""
+    before, put_back, ignore = contents(knobs), host.put_back, host._ignore
+    ended = False
+
+    def hit(then: Callable[..., object]) -> Callable[..., object]:
+        def both(*args: object) -> object:
+            if ended:
+                signal.raise_signal(signal.SIGTERM)
+            return then(*args)
+        return both
+
+    def hit_first() -> None:
+        monkeypatch.setattr(host, "_ignore", ignore)
+        signal.raise_signal(signal.SIGTERM)
+    monkeypatch.setattr(host, "put_back", hit(put_back))
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        for early in (False, True):
+            ended = False
+            if early:
+                monkeypatch.setattr(host, "_ignore", hit_first)
+            with pytest.raises(SystemExit if early else RuntimeError), \
+                    host.restored(knobs, []):
+                signal.raise_signal(signal.SIGHUP)
+                knobs.idle.write_text("menu")
+                ended = True
+                raise RuntimeError
+            assert contents(knobs) == before
+    finally:
+        assert signal.signal(signal.SIGHUP, old) == signal.SIG_IGN
+
+
+def test_settings_that_are_refused(knobs: host.Knobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail with the file and the reason; what cannot be put back keeps nothing else from it."""
+    before, put = contents(knobs), host._put
+
+    def refuse(file: Path, value: str) -> None:
+        if value in ("8c", "77"):
+            raise OSError(f"{file}: {value}: Device or resource busy")
+        put(file, value)
+    monkeypatch.setattr(host, "_put", refuse)
+
+    told: list[str] = []
+    _, results, lost = host.run(knobs, "m", lambda cell: runner.Result(1, 1, 1, 1, 1),
+                                told.append)
+    bad = {c.setting.name: r.reason for c, r in results.items() if isinstance(r, runner.Failure)}
+    assert list(bad) == ["8c"] and "policy: 8c: Device or resource busy" in bad["8c"]
+    assert len(lost) == 1 and "rate_limit_us: 77: Device or resource busy" in lost[0]
+    assert f"not put back: {lost[0]}" in told
+    after = contents(knobs)
+    assert [f for f in before if after[f] != before[f]] == [
+        str(knobs.cpu / "cpufreq/schedutil/rate_limit_us")]
+
+
+def test_host_without_schedutil(knobs: host.Knobs) -> None:
+    for governor in knobs.governors():
+        file = governor.with_name("scaling_available_governors")
+        file.chmod(0o644)
+        file.write_text("performance powersave\n")
+    with pytest.raises(UsageError, match="no governor schedutil .*; write passive to .*/status"):
+        host.run(knobs, "m", lambda cell: runner.Failure("", ""), print)
+
+
+def stopwatch(where: Path, script: str) -> Path:
+    (where / "stopwatch").write_text("#!/bin/sh\n" + script)
+    (where / "stopwatch").chmod(0o755)
+    return where
+
+
+def a_cell() -> cells.Cell:
+    return cells.Cell(cells.SKYLAKE, cells.SKYLAKE.settings[0], cells.LOADS["hackbench"], 2, 1)
+
+
+def test_load_on_the_host(tmp_path: Path) -> None:
+    """An energy counter that wrapped is measured again."""
+    tools = stopwatch(tmp_path, f"""[ "$*" = "hackbench -g 2 -l 40" ] || exit 9
+        if [ -e {tmp_path}/again ]; then echo 0.5 20 0 200 100
+        else >{tmp_path}/again; echo 0.5 18446744073700 0 200 100; fi""")
+    assert host.load(tools, a_cell()) == runner.Result(0.5, 20, 1, 0, 0)
+    failed = host.load(stopwatch(tmp_path, "echo no counter >&2; exit 125"), a_cell())
+    assert isinstance(failed, runner.Failure) and "no counter" in failed.reason
+
+
+def test_interrupted_load_ends(tmp_path: Path) -> None:
+    """With what the stopwatch started, which is in a process group of its own."""
+    tools = stopwatch(tmp_path, f"""perl -e 'setpgrp(0, 0); open(F, ">{tmp_path}/pid");
+        print F $$; close(F); sleep 60' & wait""")
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+    old = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            host.load(tools, a_cell())
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    name = Path("/proc") / (tmp_path / "pid").read_text() / "cmdline"
+    end = time.monotonic() + 5
+    while name.exists() and name.read_bytes():	# empty, of one that has ended
+        assert time.monotonic() < end
 
 
 @pytest.mark.parametrize("without, reason", [
     ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "no cpufreq policy"),
-    ("sys/class/powercap/intel-rapl:0/energy_uj", "RAPL"), ("dev/cpu/0/msr", "modprobe msr")])
+    ("sys/class/powercap/intel-rapl:0/energy_uj", "RAPL"), ("dev/cpu/0/msr", "modprobe msr"),
+    ("tmp/git", "would overwrite .*/tmp/git"), ("gcc-12", "apt-get install gcc-12$")])
 def test_host_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str,
                       reason: str) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -340,7 +486,12 @@ def test_host_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: 
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("1")
     host.check(host.Knobs(tmp_path))
-    (tmp_path / without).unlink()
+    if without == "gcc-12":
+        monkeypatch.setattr(shutil, "which", lambda name: None if name == without else name)
+    elif without == "tmp/git":
+        (tmp_path / without).mkdir(parents=True)
+    else:
+        (tmp_path / without).unlink()
     with pytest.raises(UsageError, match=reason):
         host.check(host.Knobs(tmp_path))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -385,16 +385,16 @@ def bench_command(args: argparse.Namespace) -> int:
 
 
 def host_command(args: argparse.Namespace) -> int:
-    """1 if a cell failed."""
+    """1 if a cell failed or a setting could not be put back."""
     knobs = host.Knobs(Path("/"))
     host.check(knobs)
     out = args.output.resolve()
     initramfs.compiled(runner.HERE / "stopwatch.c", out)
-    with host.server():
-        machine_, results = host.run(knobs, platform.node(), partial(host.load, out), print)
+    with host.surroundings():
+        machine_, results, lost = host.run(knobs, platform.node(), partial(host.load, out), print)
     about = bench_report.made_from({"kernel": platform.release()}, "run-on-host")
-    print(bench_report.write(out, results, about, [host.table(machine_)]))
-    return int(any(isinstance(result, runner.Failure) for result in results.values()))
+    print(bench_report.write(out, results, about, [host.table(machine_)], host=machine_.name))
+    return int(bool(lost) or any(isinstance(r, runner.Failure) for r in results.values()))
 
 
 def installed_command(args: argparse.Namespace) -> int:

@@ -7,12 +7,13 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 
+from .. import boot
 from ..errors import UsageError
 from .cells import LOADS, SEEDS, Boot, Cell, Machine, Setting
 from .runner import HERE, Failure, Result, Results, result
@@ -28,41 +29,42 @@ CANDIDATES = (
     *(Setting(policy, _HERE, policy=policy)
       for policy in ("1c", "4c", "8c", "boost", "midpoint", "nominal")),
     Setting("i_pstate", _HERE, "powersave", status="active"))
+#: What the loads write, and first remove
+_SCRATCH = ("tmp/git", "tmp/project", "tmp/output")
+#: More than a load takes. A counter that wraps meanwhile makes nearly 2^64 uJ.
+_WRAPPED_J = 1e12
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True)
 class Knobs:
     """Files below @root, which is / but in tests."""
 
-    root: Path
-
-    @property
-    def _cpu(self) -> Path:
-        return self.root / "sys/devices/system/cpu"
-
-    @property
-    def status(self) -> Path:
-        return self._cpu / "intel_pstate/status"
-
-    @property
-    def idle(self) -> Path:
-        return self._cpu / "cpuidle/current_governor"
-
-    @property
-    def policy(self) -> Path:
-        return self._cpu / "freq_invariance/policy"
+    def __init__(self, root: Path) -> None:
+        self.root, self.cpu = root, root / "sys/devices/system/cpu"
+        self.status = self.cpu / "intel_pstate/status"
+        self.idle = self.cpu / "cpuidle/current_governor"
+        self.policy = self.cpu / "freq_invariance/policy"
 
     def governors(self) -> list[Path]:
-        return sorted(self._cpu.glob("cpufreq/policy*/scaling_governor"))
+        return sorted(self.cpu.glob("cpufreq/policy*/scaling_governor"))
 
     def chains(self) -> list[Path]:
-        return sorted(self._cpu.glob("cpufreq/**/chains"))
+        return sorted(self.cpu.glob("cpufreq/**/chains"))
 
-    def saved(self) -> list[tuple[Path, str]]:
-        """In the order in which they are put back: a driver before its governors."""
-        files = [self.status, *self.governors(), self.idle, self.policy, *self.chains()]
-        return [(file, _chosen(file)) for file in files if file.exists()]
+    def saved(self) -> dict[Path, str]:
+        """All that can be written, in the order in which it is put back: the driver before
+        its governors, these before the tunables and limits that a change resets."""
+        files = [file for name in ("intel_pstate", "cpufreq", "cpuidle", "freq_invariance")
+                 for file in sorted((self.cpu / name).rglob("*"))
+                 if file.is_file() and file.stat().st_mode & 0o600 == 0o600]
+        first = [self.status, *self.governors()]
+        files.sort(key=lambda file: first.index(file) if file in first else len(first))
+        found = {}
+        for file in files:
+            with suppress(OSError):
+                found[file] = file.read_text().strip()
+        # scaling_setspeed, but for the governor userspace
+        return {file: value for file, value in found.items() if value != "<unsupported>"}
 
     def lacks(self, setting: Setting) -> str:
         """Why a setting cannot be had; nothing if it can."""
@@ -73,47 +75,72 @@ class Knobs:
         idle = self.idle.with_name("available_governors")
         if setting.idle not in (idle.read_text().split() if idle.exists() else ()):
             return f"idle governor {setting.idle}"
-        if setting.policy != "-" and not self.policy.exists():
-            return "freq_invariance/policy: not a kernel of this series"
         if setting.status != "-" and not self.status.exists():
             return "intel_pstate"
-        return ""
+        if setting.policy == "-":
+            return ""
+        if not self.policy.exists():
+            return "freq_invariance/policy: not a kernel of this series"
+        policies = self.policy.with_name("available_policies").read_text().split()
+        any_number = setting.policy[:-1].isdigit() and "Nc" in policies
+        return "" if any_number or setting.policy in policies else f"policy {setting.policy}"
 
     def apply(self, setting: Setting) -> None:
         if setting.status != "-":
-            self.status.write_text(setting.status)
+            _put(self.status, setting.status)
         for file in self.governors():
-            file.write_text(setting.governor)
-        self.idle.write_text(setting.idle)
+            _put(file, setting.governor)
+        _put(self.idle, setting.idle)
         if setting.policy != "-":
-            self.policy.write_text(setting.policy)
+            _put(self.policy, setting.policy)
         for file in self.chains():
-            file.write_text(str(setting.chains))
+            _put(file, str(setting.chains))
 
 
-def _chosen(file: Path) -> str:
-    """A file that shows all choices has the present one in brackets."""
-    text = file.read_text().strip()
-    return text.partition("[")[2].partition("]")[0] or text
+def _put(file: Path, value: str) -> None:
+    try:
+        file.write_text(value)
+    except OSError as error:
+        raise OSError(f"{file}: {value}: {error.strerror}") from None
+
+
+def put_back(saved: Mapping[Path, str]) -> list[str]:
+    """Those that could not be, which does not keep the others from it."""
+    failed = []
+    for file, value in saved.items():
+        try:
+            if file.read_text().strip() != value:
+                _put(file, value)
+        except OSError as error:
+            failed.append(str(error))
+    return failed
+
+
+def _ignore() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    """The only one: a second signal must not stop what puts back."""
+    _ignore()
     raise SystemExit(128 + number)
 
 
 @contextmanager
-def restored(knobs: Knobs) -> Iterator[None]:
-    """A second signal does not stop putting back what the first one interrupted."""
+def restored(knobs: Knobs, lost: list[str]) -> Iterator[dict[Path, str]]:
+    """Gives what is put back at the end; @lost is what could not be. Signals that are
+    ignored, as by nohup, stay so."""
     saved = knobs.saved()
-    before = {number: signal.signal(number, _stop) for number in _SIGNALS}
+    before = {number: signal.signal(number, _stop) for number in _SIGNALS
+              if signal.getsignal(number) != signal.SIG_IGN}
     try:
-        yield
+        try:
+            yield saved
+        finally:
+            _ignore()	# a signal before this ends in the next line
     finally:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        for file, value in saved:
-            if file.exists() and _chosen(file) != value:
-                file.write_text(value)
+        lost += put_back(saved)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -128,6 +155,8 @@ def check(knobs: Knobs) -> None:
         raise UsageError("no RAPL package zone in /sys/class/powercap (modprobe intel_rapl_msr)")
     if not list(knobs.root.glob("dev/cpu/*/msr")):
         raise UsageError("no /dev/cpu/*/msr (modprobe msr)")
+    if there := [str(path) for name in _SCRATCH if os.path.lexists(path := knobs.root / name)]:
+        raise UsageError(f"the loads would overwrite {', '.join(there)}: move it away")
     missing = {package for name, package in PROGRAMS.items() if not shutil.which(name)}
     if missing:
         raise UsageError("programs are missing; run: apt-get install "
@@ -139,7 +168,8 @@ def _machine(knobs: Knobs, name: str) -> tuple[Machine, list[str]]:
     lacks = {setting: knobs.lacks(setting) for setting in CANDIDATES}
     have = tuple(s for s, why in lacks.items() if not why)
     if CANDIDATES[0] not in have:
-        raise UsageError(f"the baseline cannot be had: no {lacks[CANDIDATES[0]]}")
+        hint = f"; write passive to {knobs.status}" if knobs.status.exists() else ""
+        raise UsageError(f"the baseline cannot be had: no {lacks[CANDIDATES[0]]}{hint}")
     return (Machine(name, os.cpu_count() or 1, have),
             [f"{setting.name}: no {why}" for setting, why in lacks.items() if why])
 
@@ -147,25 +177,42 @@ def _machine(knobs: Knobs, name: str) -> tuple[Machine, list[str]]:
 def load(tools: Path, cell: Cell) -> Result | Failure:
     """One load by the guest's script, with the stopwatch that is in @tools."""
     path = f"{tools}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["busybox", "sh", "-c", '. ./loads.sh; load "$@"; code=$?; value "$1"; exit $code',
+    process = subprocess.Popen(
+        ["busybox", "sh", "-c", '. ./loads.sh; load "$@"; code=$?; value "$1"; '
+         '[ $code = 0 ] || tail -n 5 /tmp/output >&2; exit $code',
          "load", cell.load.name, str(cell.parameter), str(cell.seed)],
-        cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE)}, capture_output=True,
-        text=True)
-    said = done.stderr.strip()
-    return result(cell, [str(done.returncode), "0", *done.stdout.split()], 0, said, "")
+        cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        start_new_session=True)
+    try:
+        out, said = process.communicate()
+    finally:
+        _end(process.pid)
+        process.wait()
+    found = result(cell, [str(process.returncode), "0", *out.split()], 0, said.strip(), "")
+    if isinstance(found, Result) and found.joules > _WRAPPED_J:
+        return load(tools, cell)
+    return found
+
+
+def _end(session: int) -> None:
+    """Kills what is left of it. The stopwatch gives its command a process group."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(ProcessLookupError):
+            if os.getsid(int(entry.name)) == session:
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 @contextmanager
-def server() -> Iterator[None]:
-    """tbench's."""
-    process = subprocess.Popen(["tbench_srv"], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+def surroundings() -> Iterator[None]:
+    """tbench's server, and nothing in /tmp afterwards."""
+    process = boot.start(["tbench_srv"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
         process.kill()
         process.wait()
+        subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
 
 
 def table(machine: Machine) -> Table:
@@ -175,23 +222,33 @@ def table(machine: Machine) -> Table:
 
 
 def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
-        tell: Callable[[str], None]) -> tuple[Machine, Results]:
+        tell: Callable[[str], None]) -> tuple[Machine, Results, list[str]]:
+    """And what could not be put back. Settings take turns, so that what changes over hours,
+    like the temperature, changes all of them."""
     machine, without = _machine(knobs, name)
     for line in without:
         tell(f"left out: {line}")
     cells = [Cell(machine, setting, LOADS[load_], parameter, seed)
-             for setting in machine.settings for seed in range(1, SEEDS + 1)
+             for seed in range(1, SEEDS + 1) for setting in machine.settings
              for load_, parameters in (("tbench", (1, machine.cpus // 2 or 1, 2 * machine.cpus)),
                                        ("hackbench", (2,)), ("gitsource", (40,)),
                                        ("kernbench", (2, machine.cpus)))
              for parameter in dict.fromkeys(parameters)]
     results: Results = {}
-    with restored(knobs):
-        now: Setting | None = None
-        for cell in cells:
-            if cell.setting != now:
-                now = cell.setting
-                tell(f"{now.name} ...")
-                knobs.apply(now)
-            results[cell] = measure(cell)
-    return machine, results
+    lost: list[str] = []
+    try:
+        with restored(knobs, lost) as saved:
+            for (seed, setting), some in groupby(cells, lambda cell: (cell.seed, cell.setting)):
+                tell(f"{seed} of {SEEDS}, {setting.name} ...")
+                put_back(saved)
+                refused = ""
+                try:
+                    knobs.apply(setting)
+                except OSError as error:
+                    refused = str(error)
+                results |= {cell: Failure(refused, "") if refused else measure(cell)
+                            for cell in some}
+    finally:
+        for line in lost:
+            tell(f"not put back: {line}")
+    return machine, results, lost

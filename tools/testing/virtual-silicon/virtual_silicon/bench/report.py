@@ -24,10 +24,10 @@ td, th { border: 1px solid #bbb; padding: .2em .6em; text-align: right; }
 td:first-child, th:first-child { text-align: left; }
 td.failed { background: #fbb; }"""
 
-NOTE = """Ratios of geometric means over all parameters of a load; ~ where the 95 % interval of
-the ratio contains 1. Five seeds of each cell, in deterministic time. All figures are the
-model's: experiments/bench/README.md says what it leaves out and which coefficients were put
-in."""
+RATIOS = """Ratios of geometric means over all parameters of a load; ~ where the 95 % interval of
+the ratio contains 1. Five seeds of each cell."""
+MODEL = """All figures are the model's, in deterministic time: experiments/bench/README.md says
+what it leaves out and which coefficients were put in."""
 
 
 def made_from(digests: Mapping[str, str], command: str) -> dict[str, object]:
@@ -106,8 +106,9 @@ def verdicts(measured: Measured, full: bool) -> list[Grid]:
 
 
 def write(out: Path, results: Results, about: Mapping[str, object],
-          of: Iterable[Table] = tables.TABLES, ends: Iterable[Grid] = ()) -> str:
-    """What is said on the terminal. @ends: verdicts that follow the tables."""
+          of: Iterable[Table] = tables.TABLES, ends: Iterable[Grid] = (), host: str = "") -> str:
+    """What is said on the terminal. @ends: verdicts that follow the tables. @host: a real
+    machine that was measured."""
     measured = Measured(results)
     summaries, shown = grids(measured, of), details(measured, of)
     ends = [*ends, tables.failures(results)]
@@ -119,7 +120,8 @@ def write(out: Path, results: Results, about: Mapping[str, object],
         "details": [vars(grid) for grid in shown],
         "ends": [vars(grid) for grid in ends]}, indent=1) + "\n", encoding="utf-8")
     page = [f"<!doctype html><meta charset=utf-8><title>make bench</title><style>{_STYLE}"
-            f"</style>\n<h1>The published tables on virtual silicon</h1>\n<p>{NOTE}</p>",
+            f"</style>\n<h1>The published tables on {host or 'virtual silicon'}</h1>",
+            f"<p>{RATIOS}{'' if host else ' ' + MODEL}</p>",
             f"<p>Made by {about.get('command')} from {html.escape(made)}</p>"]
     for table, some in summaries.items():
         page.append(f"<h2>{html.escape(table.title)}</h2>")
@@ -130,8 +132,9 @@ def write(out: Path, results: Results, about: Mapping[str, object],
              *map(_html, ends)]
     (out / "report.html").write_text("\n".join(page), encoding="utf-8")
     (out / "RESULTS.md").write_text("\n\n".join([
-        "# Results", f"Made by `{about.get('command')}` from {made}. [README](README.md) says "
-        "what stands where.", *(text for table, some in summaries.items() for text in (
+        "# Results", f"Made by `{about.get('command')}` from {made}."
+        + " [README](README.md) says what stands where." * (not host),
+        *(text for table, some in summaries.items() for text in (
             f"## {table.title}", *(grid.markdown() for grid in some))),
         "## Verdicts", *(grid.markdown() for grid in ends if len(grid.rows) > 1)]) + "\n",
         encoding="utf-8")
