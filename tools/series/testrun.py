@@ -59,8 +59,8 @@ def run(kinds: list[tuple[str, Callable[[], Count]]]) -> int:
 
 
 def pytest(name: str, directory: Path) -> Count:
-    """A directory of pytest files, each in a process of its own as both
-    packages of ours have modules with the same names."""
+    """A directory of pytest files, in a process of its own: those of several directories
+    have the same names."""
     if not any(directory.glob("test_*.py")):
         return Count()
     junit, log = paths.TESTS / f"{name}.xml", paths.LOG / f"test-{name}.log"
@@ -75,6 +75,9 @@ def pytest(name: str, directory: Path) -> Count:
             if not junit.exists():
                 raise
             say(failure.details)
+            count = count_junit(junit.read_text())
+            # Of an error that is no case's
+            return count if count.failures else count + Count(failures=[str(failure)])
     return count_junit(junit.read_text())
 
 
