@@ -6,12 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import cache
 import git
 import paths
 import proc
 from configs import Config, touched
 from testrun import Count
 from tree import BASE, TIP, Tree
+
+import kernel
 
 WORK = Tree("bisect", paths.BUILD / "bisect", 2300)
 #: With all of the series that a commit has, and with as little as there can be.
@@ -39,14 +42,16 @@ def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
 
 
 def check(commit: str, name: str, directories: list[str]) -> Count:
-    """What the series touches; what has been seen is passed by."""
+    """What the series touches; what has been compiled alike before is passed by."""
     seen = set(DONE.read_text().split()) if DONE.exists() else set()
     content = git.run("rev-parse", f"{commit}^{{tree}}", repo=WORK.path)
-    if f"{name}:{content}" not in seen:
+    mark = cache.key(content, repr(CONFIGS[name]), kernel.compiler(),
+                     *(f.read_bytes() for f in kernel.patched_fragments()))
+    if mark not in seen:
         git.run("checkout", "--quiet", "--force", "--detach", commit, repo=WORK.path)
         config = Config(f"bisect-{name}", CONFIGS[name], WORK)
         config.configure()
         config.build("prepare", *(d for d in directories if (WORK.path / d).is_dir()))
         with DONE.open("a") as done:
-            print(f"{name}:{content}", file=done)
+            print(mark, file=done)
     return Count(passed=1)

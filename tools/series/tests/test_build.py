@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import commits
 import guest
 import packages
 import paths
@@ -145,6 +146,47 @@ def test_junit_counts_cases():
         '<testcase classname="a" name="not"><skipped/></testcase></testsuite></testsuites>')
     assert str(count) == "1 passed, 2 failed, 1 skipped"
     assert count.failures == ["a.bad", "a.worse"]
+
+
+def test_pytest_that_fails_without_a_failed_case(tmp_path, monkeypatch):
+    for name in ("TESTS", "LOG"):
+        monkeypatch.setattr(paths, name, tmp_path / name)
+        (tmp_path / name).mkdir()
+    (tmp_path / "test_one.py").write_text("def test_good(): pass\n")
+    assert str(testrun.pytest("good", tmp_path)) == "1 passed, 0 failed, 0 skipped"
+    (tmp_path / "conftest.py").write_text(
+        "import os\ndef pytest_unconfigure(config): os._exit(7)\n")
+    assert str(testrun.pytest("bad", tmp_path)) == "1 passed, 1 failed, 0 skipped"
+
+
+def test_bisect_compiles_again_what_has_changed(tmp_path, monkeypatch):
+    built = []
+
+    class Config:
+        def __init__(self, name, data, tree):
+            self.symbols = data["symbols"]
+
+        def configure(self):
+            if self.symbols == "bad":
+                raise Fail("no such symbol")
+
+        def build(self, *targets):
+            built.append(self.symbols)
+
+    monkeypatch.setattr(commits, "Config", Config)
+    monkeypatch.setattr(commits, "DONE", tmp_path / "done")
+    monkeypatch.setattr(commits.git, "run", lambda *words, repo: words[-1])
+
+    def check(commit, symbols, compiler="gcc 1"):
+        monkeypatch.setattr(kernel, "compiler", lambda: compiler)
+        monkeypatch.setitem(commits.CONFIGS, "all", {"symbols": symbols})
+        return commits.check(commit, "all", []).passed
+    for _ in range(2):
+        assert check("1", "a") and check("2", "a") and check("1", "b")
+        assert check("1", "a", "gcc 2")
+        with pytest.raises(Fail):
+            check("1", "bad")
+    assert built == ["a", "a", "b", "a"]
 
 
 def test_kunit_counts_leaves():
