@@ -18,7 +18,7 @@ LOG_TAIL = 20
 # kernel's make would take them for its own.
 _MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
                "MACHINE", "CPUS", "CMD", "KERNEL", "APPEND", "FAULTS", "KSRC", "BASE",
-               "TIME", "JOBS", "MUTANTS", "CONFIGS", "FLAVOUR", "BENCH")
+               "TIME", "JOBS", "MUTANTS", "CONFIGS", "FLAVOUR", "BENCH", "TREE")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
