@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Fuzzes the kernel's pure functions in user space (README.md).
 
-Exit status 1: a property or a sanitizer failed; 2: it does not compile.
+Exit status 1: a property or a sanitizer failed; 2: it could not be compiled or run.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +34,25 @@ class Failed(Exception):
     said: str
 
 
+def run(words: Sequence[str | Path], where: Path | None = None,
+        ) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(words, cwd=where, capture_output=True, text=True,
+                              errors="replace")
+    except FileNotFoundError:
+        raise Failed(2, f"{words[0]} is not installed") from None
+
+
 def build(unit: str, tree: Path, out: Path, clang: bool) -> Path:
+    if not tree.is_dir():
+        raise Failed(2, f"{tree} does not exist (make tree makes build/linux)")
     program = out / unit
     compiler = (["clang", f"-fsanitize=fuzzer,{_SANITIZE}"] if clang
                 else ["gcc", f"-fsanitize={_SANITIZE}", f"{HERE}/random.c"])
-    done = subprocess.run(
+    done = run(
         [*compiler, "-fno-sanitize-recover=all", "-O1", "-g", "-w", f"-I{HERE}", f"-I{SHIM}",
          *(f"-idirafter{root / where}" for root in (tree, LINUX) for where in _WHERE),
-         HERE / f"{unit}.c", "-lm", "-o", program],
-        capture_output=True, text=True)
+         HERE / f"{unit}.c", "-lm", "-o", program])
     if done.returncode:
         raise Failed(2, f"{unit} does not compile:\n{done.stderr[:3000]}")
     return program
@@ -51,15 +62,14 @@ def once(unit: str, tree: Path, number: int) -> None:
     """The corpus and so many random inputs; needs no clang."""
     with tempfile.TemporaryDirectory() as scratch:
         program = build(unit, tree, Path(scratch), clang=False)
-        done = subprocess.run([program, CORPUS / f"{unit}.txt", str(number)],
-                              capture_output=True, text=True)
+        done = run([program, CORPUS / f"{unit}.txt", str(number)])
         if done.returncode:
-            raise Failed(1, f"{unit}: {done.stderr[-3000:]}")
+            raise Failed(2 if done.returncode == 2 else 1, f"{unit}: {done.stderr[-3000:]}")
 
 
 def fuzz(unit: str, tree: Path, seconds: int) -> str:
     """libFuzzer for a time; the corpus becomes the fewest inputs that reach the same.
-    Returns libFuzzer's last line on how much it did."""
+    Returns a line that says how much was done."""
     kept = CORPUS / f"{unit}.txt"
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
@@ -68,15 +78,16 @@ def fuzz(unit: str, tree: Path, seconds: int) -> str:
             (out / name).mkdir()
         for number, line in enumerate(kept.read_text().split() if kept.exists() else []):
             (out / "all" / str(number)).write_bytes(bytes.fromhex(line))
-        done = subprocess.run([program, f"-max_total_time={seconds}", "-max_len=256",
-                               "-print_final_stats=1", out / "all"], cwd=out,
-                              capture_output=True, text=True)
+        done = run([program, f"-max_total_time={seconds}", "-max_len=256",
+                    "-print_final_stats=1", out / "all"], out)
         if done.returncode:
-            bad = next(out.glob("crash-*"), None)
+            # crash-HASH, timeout-HASH and the like
+            bad = next((f for f in out.glob("*-*") if f.is_file()), None)
             raise Failed(1, f"{unit}: {done.stderr[-4000:]}"
                          + (f"\ninput: {bad.read_bytes().hex()}" if bad else ""))
-        subprocess.run([program, "-merge=1", out / "few", out / "all"], check=True,
-                       capture_output=True, cwd=out)
+        merged = run([program, "-merge=1", out / "few", out / "all"], out)
+        if merged.returncode:
+            raise Failed(1, f"{unit}: {merged.stderr[-4000:]}")
         kept.write_text("".join(sorted(f"{file.read_bytes().hex()}\n"
                                        for file in (out / "few").iterdir())))
     runs = re.search(r"stat::number_of_executed_units: (\d+)", done.stderr)

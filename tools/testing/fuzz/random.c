@@ -4,6 +4,8 @@
  * hexadecimal, and for so many random inputs.
  *
  *	FILE NUMBER
+ *
+ * Exit status 2: the file cannot be read
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -29,8 +31,10 @@ int main(int argc, char **argv)
 	size_t size = 0;
 	char text[3];
 
-	if (!file)
+	if (!file) {
+		perror(argc == 3 ? argv[1] : "FILE NUMBER");
 		return 2;
+	}
 	for (int c; (c = getc(file)) != EOF;) {
 		if (c == '\n') {
 			give(data, size);

@@ -58,3 +58,15 @@ def test_mistake_is_found(unit: str, name: str, right: str, wrong: str, tmp_path
     with pytest.raises(fuzz.Failed) as failed:
         fuzz.once(unit, tmp_path, 20000)
     assert failed.value.status == 1
+
+
+def test_what_cannot_run_is_no_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said() -> str:
+        with pytest.raises(fuzz.Failed) as failed:
+            fuzz.once("holdoff", fuzz.LINUX, 1)
+        assert failed.value.status == 2
+        return failed.value.said
+    monkeypatch.setattr(fuzz, "CORPUS", tmp_path)
+    assert "holdoff.txt: No such file" in said()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert said() == "gcc is not installed"
