@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Debian packages of the patched kernel: Debian's own configuration plus debian.config."""
+"""Debian packages: the patched kernel with Debian's own configuration plus debian.config,
+and the tools that go with it."""
 from __future__ import annotations
 
 import lzma
@@ -7,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+from email.utils import format_datetime, localtime
 from pathlib import Path
 
 import aptget
@@ -14,7 +16,7 @@ import paths
 import proc
 import tree as trees
 from tree import Tree
-from ui import Fail, say
+from ui import Fail, Step, say
 
 import kernel
 
@@ -22,6 +24,7 @@ import kernel
 FLAVOURS = {"amd64": "config.amd64_none_amd64.xz", "cloud": "config.amd64_none_cloud-amd64.xz"}
 FRAGMENT = Path(__file__).with_name("debian.config")
 CONFIGS = "linux-config-6.12"
+NAME, EMAIL = "x86-dvfs developers", "maintainers@x86-dvfs.invalid"
 
 
 def flavour() -> str:
@@ -54,27 +57,62 @@ def debian_config(name: str) -> str:
 
 def build(tree: Tree, release: str) -> list[Path]:
     """The packages of build/linux, in build/deb/FLAVOUR."""
-    name, version = flavour(), series_version()
+    name, series = flavour(), series_version()
+    version = f"{release}+x86dvfs{series}-1"
     out = paths.BUILD / "deb" / name
     obj = out / "obj"
     obj.mkdir(parents=True, exist_ok=True)
     proc.need_space(obj, 4000, f"the packages ({name})")
     # Variables on make's command line reach all that it calls.
     make = ["make", "-C", str(tree.path), f"O={obj}", "ARCH=x86_64",
-            f"LOCALVERSION=-x86dvfs{version}-{name}", "KBUILD_BUILD_USER=x86-dvfs",
-            "KBUILD_BUILD_HOST=build", f"KDEB_PKGVERSION={release}+x86dvfs{version}-1",
+            f"LOCALVERSION=-x86dvfs{series}-{name}", "KBUILD_BUILD_USER=x86-dvfs",
+            "KBUILD_BUILD_HOST=build", f"KDEB_PKGVERSION={version}",
             "KDEB_CHANGELOG_DIST=bookworm"]
     _configure(make, obj, name)
     for old in out.glob("*.deb"):
         old.unlink()
-    maintainer = {"DEBFULLNAME": "x86-dvfs developers", "DEBEMAIL": "maintainers@x86-dvfs.invalid"}
     kernel.compiled([*make, "KBUILD_VERBOSE=", "bindeb-pkg"], f"packages ({name})",
                     paths.LOG / f"deb-{name}.log", paths.LOG / f"deb-{name}.count",
-                    proc.build_environment(maintainer))
-    found = sorted(deb for deb in out.glob("*.deb") if "libc-dev" not in deb.name)
+                    proc.build_environment({"DEBFULLNAME": NAME, "DEBEMAIL": EMAIL}))
+    for unwanted in out.glob("linux-libc-dev_*.deb"):
+        unwanted.unlink()
+    tools(tree.path / "tools/power/x86", version, out)
+    found = sorted(out.glob("*.deb"))
+    judge(found)
     for deb in found:
         say(paths.shown(deb))
     return found
+
+
+def tools(power: Path, version: str, out: Path) -> None:
+    """x86-dvfs-tools and cpuwhy; `power` is tools/power/x86 of the tree."""
+    work = out / "tools"
+    shutil.rmtree(work, ignore_errors=True)
+    source = work / "x86-dvfs-tools"
+    shutil.copytree(paths.SETTINGS, source)
+    shutil.copytree(paths.POWER / "debian", source / "debian")
+    (source / "debian/changelog").write_text(
+        f"x86-dvfs-tools ({version}) bookworm; urgency=low\n\n"
+        "  * For the kernel of the same version.\n\n"
+        f" -- {NAME} <{EMAIL}>  {format_datetime(localtime())}\n")
+    env = proc.build_environment({"POWER": str(power)})
+    with Step("packages (tools)"):
+        proc.logged(["dpkg-buildpackage", "-us", "-uc", "-b"], paths.LOG / "deb-tools.log",
+                    what="packages (tools)", cwd=source, env=env)
+        proc.logged(["make", "-C", paths.CPUWHY, "deb", f"DEB={work / 'cpuwhy'}"],
+                    paths.LOG / "deb-cpuwhy.log", what="packages (cpuwhy)")
+    for deb in work.rglob("*.deb"):
+        deb.replace(out / deb.name)
+
+
+def judge(packages: list[Path]) -> None:
+    """Errors of lintian are ours."""
+    done = proc.capture(["lintian", "--allow-root", "--fail-on=error", *packages], check=False)
+    said = done.stdout.decode(errors="replace")
+    if done.returncode:
+        errors = [line for line in said.splitlines() if line.startswith("E:")]
+        raise Fail(f"lintian: {errors[0] if errors else done.stderr.decode(errors='replace')}",
+                   said)
 
 
 def _configure(make: list[str], obj: Path, name: str) -> None:

@@ -158,7 +158,7 @@ def demo() -> int:
 
 def test() -> int:
     guest.check()
-    packages.ensure("build", "qemu", "guest", "test", "lint", "cpuwhy", "bench")
+    packages.ensure("build", "qemu", "guest", "test", "lint", "cpuwhy", "bench", "deb")
     with _alone():
         _linux()
         kernel.patched(trees.LINUX)
