@@ -263,6 +263,19 @@ def test_what_is_measured_is_kept(bench: runner.Bench, tmp_path: Path,
     assert len(booted) == 4
 
 
+def test_half_an_answer_is_not_kept(bench: runner.Bench) -> None:
+    """As a power cut may leave it."""
+    start = a_start()
+    out = bench.config(start).out
+    out.mkdir(parents=True)
+    (out / "key").write_text(bench.key(start))
+    for text, kept in ((good_answer(start), True), (good_answer(start)[:-30], False)):
+        (out / "results.log").write_text(text)
+        assert bool(bench.measure(start, kept_only=True)[0]) == kept
+    (out / "results.log").unlink()
+    assert bench.measure(start, kept_only=True) == ({}, False)
+
+
 def test_two_runs_of_a_cell_are_identical(request: pytest.FixtureRequest,
                                           tmp_path: Path) -> None:
     """And without the turbo table the base is not invariant."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -176,6 +177,37 @@ def test_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> 
         process.send_signal(number)
         process.wait(20)
     assert process.returncode in (130, 143, -signal.SIGKILL)
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_ends_guests_of_threads(tmp_path: Path, number: signal.Signals) -> None:
+    """They would go on to their end, and the command wait for them."""
+    c = config(tmp_path, "echo up >$CONSOLE; while :; do sleep 1; done")
+    code = f"""if True:
+        import argparse, pickle
+        from concurrent.futures import ThreadPoolExecutor
+        from virtual_silicon import __main__ as main, boot
+        def run(args):
+            with ThreadPoolExecutor(1) as pool:
+                list(pool.map(boot.run, [pickle.loads({pickle.dumps(c)!r})]))
+        parsed = argparse.ArgumentParser()
+        parsed.set_defaults(run=run)
+        main.parser = lambda: parsed
+        raise SystemExit(main.main())"""
+    with subprocess.Popen([sys.executable, "-c", code], cwd=Path(boot.__file__).parents[1],
+                          stderr=subprocess.PIPE, start_new_session=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                          ) as process:
+        deadline = time.monotonic() + 20
+        while not (c.out / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+    assert process.returncode in (130, 143)
     assert gone(tmp_path)
 
 

@@ -235,12 +235,15 @@ def parser() -> argparse.ArgumentParser:
 
 def _terminated(number: int, frame: FrameType | None) -> None:
     """So that SIGTERM runs the same clean-up as ctrl-C."""
-    raise SystemExit(128 + number)
+    boot.interrupted.set()
+    raise KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def main() -> int:
     args = parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _terminated)
     try:
         return args.run(args)
     except UsageError as error:

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ MODES = ("free", "deterministic")
 
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _PR_SET_PDEATHSIG = 1
+
+#: Ends the guests of threads, which do not hear of signals and are waited for.
+interrupted = threading.Event()
 
 
 @dataclass
@@ -251,6 +255,8 @@ class Watch:
             self._check_console()
             if ended:
                 self._fail_ended()
+            if interrupted.is_set():
+                self._fail("interrupted")
             self._check_time()
             time.sleep(POLL_S)
 
@@ -325,11 +331,12 @@ def run(c: Config, on_section: Callable[[Section], None] | None = None) -> Resul
 def kept(out: Path, key: str) -> Result | None:
     """What the guest of an earlier run answered, if whoever ran it left this in the file
     "key": then it was the same start."""
-    answer, path = Answer(), out / "key"
-    if not path.is_file() or path.read_text(encoding="ascii") != key:
+    answer, path, log = Answer(), out / "key", out / "results.log"
+    if not path.is_file() or path.read_text(encoding="ascii") != key or not log.is_file():
         return None
-    answer.feed((out / "results.log").read_text(encoding="utf-8", errors="replace"))
-    return Result(0, answer, 0, 0, "", {}, None)
+    answer.feed(log.read_text(encoding="utf-8", errors="replace"))
+    # A whole log ends with the job's status
+    return None if answer.exit is None else Result(0, answer, 0, 0, "", {}, None)
 
 
 def _wait_off(process: subprocess.Popen[bytes], limit: float = 15) -> None:
