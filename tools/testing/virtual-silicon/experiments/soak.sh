@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-# A day of a machine with all of the series on, in the guest's shell. Each minute brings some
-# work, each ten minutes all that users change; soak.faults breaks the CPU each half hour.
-# HOURS= says for how long. Prints a line an hour, ends with 1 at what is not as it has to be.
+# A day of a machine with all of the series switched on, in the guest's shell. Each minute brings
+# some work, every ten minutes change all that users can; soak.faults breaks the CPU each half
+# hour. Prints a line an hour, and ends with 1 where something is not as it has to be. Shorter:
+# --cmd "HOURS=2; $(cat experiments/soak.sh)".
 #
 #	python3 -m virtual_silicon run --cpus 2 --time deterministic --compact \
 #		--append "intel_pstate=passive cpuidle.governor=teo umwait.idle_poll=c02" \
