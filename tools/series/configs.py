@@ -72,7 +72,7 @@ class Config:
                               f"--append={append}", image=self.obj / "arch/x86/boot/bzImage")
         self.log(f"test-{number}").write_text(said)
         complaints = _COMPLAINT.findall((out / "console.log").read_text(errors="replace"))
-        return testrun.count_tap(said) + Count(
+        return testrun.count_kselftests(said) + Count(
             passed=int(not complaints), failures=["the kernel's messages"] * bool(complaints))
 
 

@@ -153,7 +153,15 @@ def selftests() -> Count:
     with Step("test: kselftests in the guest"):
         said = guest.boot("cd /selftests && ./run_kselftest.sh", out, "--time=deterministic")
     (paths.LOG / "test-selftests.log").write_text(said)
-    return count_tap(said)
+    return count_kselftests(said)
+
+
+def count_kselftests(said: str) -> Count:
+    """What a guest printed; that none ran is no success."""
+    count = count_tap(said)
+    if not count.passed + count.skipped + len(count.failures):
+        raise Fail("the guest ran no kselftest", said[-2000:])
+    return count
 
 
 _RESULT = re.compile(r"^(?P<lead>[# ]*)(?P<bad>not )?ok \d+ (?:- )?(?P<name>.*?)"

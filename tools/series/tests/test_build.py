@@ -7,12 +7,14 @@ import subprocess
 from pathlib import Path
 
 import commits
+import configs
 import guest
 import packages
 import paths
 import proc
 import pytest
 import testrun
+import tree as trees
 from ui import Fail
 
 import kernel
@@ -208,6 +210,18 @@ def test_tap_counts_inner_cases_where_there_are_any():
     assert str(count) == "2 passed, 1 failed, 1 skipped"
     assert str(testrun.count_tap("# ok 1 first\nnot ok 1 dies later\n")) == \
         "1 passed, 1 failed, 0 skipped"
+
+
+def test_guest_that_runs_no_kselftest(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "LOG", tmp_path)
+    monkeypatch.setattr(paths, "TESTS", tmp_path)
+    monkeypatch.setattr(guest, "boot", lambda *words, **named: "sh: can't cd to /selftests\n")
+    config = configs.Config("x", {"symbols": ""}, trees.LINUX)
+    (tmp_path / "configs-x-1").mkdir()
+    (tmp_path / "configs-x-1/console.log").write_text("")
+    for run in (testrun.selftests, lambda: config.run(1, "")):
+        with pytest.raises(Fail, match="ran no kselftest"):
+            run()
 
 
 def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
