@@ -119,6 +119,20 @@ def test_agreement_counts_directions() -> None:
     assert [row[3:] for row in tables.apart([found]).rows[1:]] == [["0.80", "1.10"]]
 
 
+def test_what_has_no_counterpart() -> None:
+    """A load or machine that is not measured, and a ratio of nothing."""
+    results = fake_results()
+    for cell, result in results.items():
+        if cell.setting.name == "performance":
+            results[cell] = dataclasses.replace(result, updates=0)
+    good = tables.Published("s", 1, "e3-1240-v5", "updates", "pipe", "base", "4c", 0.5)
+    others = [dataclasses.replace(good, **change) for change in (
+        {"machine": "m"}, {"load": "dbench"}, {"column": "performance"})]
+    found = tables.agreements(tables.Measured(results), [good, *others])
+    assert [p for a in found for p, _ in a.pairs] == [good]
+    assert sorted(map(repr, (p for a in found for p in a.without))) == sorted(map(repr, others))
+
+
 def test_failed_cells_are_shown(tmp_path: Path) -> None:
     results = fake_results()
     bad = next(c for c in results if c.machine == cells.BROADWELL and c.load.name == "tbench"

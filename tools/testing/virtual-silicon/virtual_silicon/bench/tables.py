@@ -132,9 +132,10 @@ class Measured:
 
     def ratio(self, machine: Machine, setting: str, baseline: str, load: str, measure: str,
               parameter: int | None = None) -> stats.Ratio | None:
+        """None also where something is 0, as the clock's changes under performance."""
         new, base = (self.samples(machine, s, load, measure, parameter)
                      for s in (setting, baseline))
-        return stats.ratio(new, base) if new and base else None
+        return stats.ratio(new, base) if new and base and all(map(all, new + base)) else None
 
 
 def _columns(table: Table, machine: Machine) -> list[str]:
@@ -290,14 +291,12 @@ def agreements(measured: Measured, cells: Iterable[Published]) -> list[Agreement
     for p in cells:
         pairs, without = found.setdefault(
             f"{p.source}, {p.machine}, {TITLES[p.measure].partition(',')[0]}", ([], []))
-        try:
-            ours = measured.ratio(machines[p.machine], p.column, p.baseline, p.load, p.measure)
-        except (KeyError, ValueError):
-            ours = None
-        if ours is None:
-            without.append(p)
-        else:
+        ours = p.machine in machines and measured.ratio(
+            machines[p.machine], p.column, p.baseline, p.load, p.measure)
+        if ours:
             pairs.append((p, ours.value))
+        else:
+            without.append(p)
     return [Agreement(title, *lists) for title, lists in found.items()]
 
 
