@@ -168,8 +168,10 @@ def _machine(knobs: Knobs, name: str) -> tuple[Machine, list[str]]:
     lacks = {setting: knobs.lacks(setting) for setting in CANDIDATES}
     have = tuple(s for s, why in lacks.items() if not why)
     if CANDIDATES[0] not in have:
-        hint = f"; write passive to {knobs.status}" if knobs.status.exists() else ""
-        raise UsageError(f"the baseline cannot be had: no {lacks[CANDIDATES[0]]}{hint}")
+        why = lacks[CANDIDATES[0]]
+        hint = f"; write passive to {knobs.status}" * (
+            why.startswith("governor") and knobs.status.exists())
+        raise UsageError(f"the baseline cannot be had: no {why}{hint}")
     return (Machine(name, os.cpu_count() or 1, have),
             [f"{setting.name}: no {why}" for setting, why in lacks.items() if why])
 
@@ -178,8 +180,8 @@ def load(tools: Path, cell: Cell) -> Result | Failure:
     """One load by the guest's script, with the stopwatch that is in @tools."""
     path = f"{tools}:{os.environ['PATH']}"
     process = subprocess.Popen(
-        ["busybox", "sh", "-c", '. ./loads.sh; load "$@"; code=$?; value "$1"; '
-         '[ $code = 0 ] || tail -n 5 /tmp/output >&2; exit $code',
+        ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./loads.sh; load "$@"; code=$?; value "$1"; '
+         '[ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
          "load", cell.load.name, str(cell.parameter), str(cell.seed)],
         cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
@@ -189,7 +191,8 @@ def load(tools: Path, cell: Cell) -> Result | Failure:
     finally:
         _end(process.pid)
         process.wait()
-    found = result(cell, [str(process.returncode), "0", *out.split()], 0, said.strip(), "")
+    found = result(cell, [str(process.returncode), "0", *out.split()], 0,
+                   " | ".join(said.strip().splitlines()), "")
     if isinstance(found, Result) and found.joules > _WRAPPED_J:
         return load(tools, cell)
     return found
