@@ -2,7 +2,7 @@
 #
 # The doors in. What they do is in tools/series; "make help" lists them.
 
-DOORS := help run demo shell base-run test bench validate figures lint mutants configs bisect \
+DOORS := help run demo shell base-run test bench validate figures lint mutants configs bisect static \
 	 kernel base-kernel deb qemu replay tree refresh series releases accept-base clean clean-cache
 
 UNKNOWN := $(filter-out $(DOORS),$(MAKECMDGOALS))

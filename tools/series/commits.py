@@ -27,18 +27,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
 DONE = paths.BUILD / "bisect.done"
 
 
-def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
-    """The commits in each configuration, for testrun.run()."""
+def work_tree(tree: Tree) -> None:
+    """WORK, where the commits of @tree can be checked out."""
     if not WORK.git_dir.exists():
         proc.need_space(paths.BUILD, WORK.mib, "a second tree of the kernel")
         git.run("worktree", "prune", repo=tree.path)
         git.run("worktree", "add", "--quiet", "--detach", WORK.path, BASE, repo=tree.path)
-    series = git.run("log", "--reverse", "--format=%H %s", f"{BASE}..{TIP}",
-                      repo=tree.path).splitlines()
+
+
+def of_series(tree: Tree) -> list[tuple[str, str]]:
+    """Commit and subject, the first one first."""
+    return [(line[:40], line[41:]) for line in
+            git.run("log", "--reverse", "--format=%H %s", f"{BASE}..{TIP}",
+                    repo=tree.path).splitlines()]
+
+
+def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
+    """The commits in each configuration, for testrun.run()."""
+    work_tree(tree)
     directories = touched(tree)
     return [(f"{subject} ({name})", partial(check, commit, name, directories))
-            for commit, _, subject in (line.partition(" ") for line in series)
-            for name in CONFIGS]
+            for commit, subject in of_series(tree) for name in CONFIGS]
 
 
 def check(commit: str, name: str, directories: list[str]) -> Count:

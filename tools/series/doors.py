@@ -26,6 +26,7 @@ import qemu
 import refresh
 import releases
 import replay
+import static
 import testrun
 import tree as trees
 import versions
@@ -240,6 +241,13 @@ def each_commit() -> int:
         return testrun.run(commits.checks(trees.LINUX))
 
 
+def static_checks() -> int:
+    packages.ensure("build", "static")
+    with _alone():
+        _linux()
+        return testrun.run(static.checks(trees.LINUX))
+
+
 def make_figures() -> int:
     """Those that are older than what they describe."""
     return figures.make()
@@ -336,6 +344,8 @@ DOORS = {
     "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",
                     other_configs),
     "bisect": Door("each commit of the series compiles, in three configurations", each_commit),
+    "static": Door("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
+                   static_checks),
     "figures": Door("tables and pictures of documents that are older than what they describe",
                     make_figures),
     "lint": Door("mypy and ruff on all Python files (part of test)", lint),

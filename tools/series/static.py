@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make static: what compilers and checkers say of the series, beyond what they say of the base.
+
+Each builds the directories that the series touches at the base and at the series; a remark
+on the second that was not there on the first has failed.
+"""
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import commits
+import git
+import proc
+from configs import Config, touched
+from testrun import Count
+from tree import BASE, TIP, Tree
+
+FILE = Path(__file__).with_name("static.toml")
+_REMARK = re.compile(r"^(\S+?\.[chS]):[\d:]+ ((?:warning|error|Warning): .*)", re.M)
+
+
+def remarks(text: str) -> set[str]:
+    """File and text of each; line numbers differ between base and series."""
+    return {f"{Path(file).as_posix().lstrip('./')}: {said}" for file, said in
+            _REMARK.findall(text)}
+
+
+def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
+    arch = data.get("arch", "x86_64")
+    mine = [d for d in directories
+            if not d.startswith("arch/") or d.startswith(f"arch/{arch.split('_')[0]}")]
+    config = Config(f"static-{name}", {"symbols": "CONFIG_DEBUG_KERNEL=y", **data}, commits.WORK)
+    shutil.rmtree(config.obj, ignore_errors=True)
+    said = []
+    for commit in (BASE, TIP):
+        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=commits.WORK.path)
+        config.configure()
+        config.build("prepare", *(d for d in mine if (commits.WORK.path / d).is_dir()))
+        said.append(remarks(config.log("kernel").read_text(errors="replace")))
+    return Count(passed=1, failures=sorted(said[1] - said[0]))
+
+
+def checkpatch(commit: str, allowed: list[str]) -> Count:
+    tree = commits.WORK.path
+    patch = git.run("format-patch", "--stdout", "-1", commit, repo=tree)
+    done = proc.capture([tree / "scripts/checkpatch.pl", "--strict", "--terse", "--no-summary",
+                         "--no-tree", "-"], stdin=patch.encode(), cwd=tree, check=False)
+    found = re.findall(r"^\S+?:\d+: ((?:ERROR|WARNING|CHECK): .*)$", done.stdout.decode(), re.M)
+    return Count(passed=1, failures=[said for said in found if said not in allowed])
+
+
+def kernel_doc(tree: Tree) -> Count:
+    """Of the files that the series adds or changes."""
+    files = git.run("diff", "--name-only", "--diff-filter=d", BASE, TIP, "--", "*.[ch]",
+                    ":!tools", repo=tree.path).split()
+    said = []
+    for commit in (BASE, TIP):
+        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=commits.WORK.path)
+        there = [f for f in files if (commits.WORK.path / f).exists()]
+        done = proc.capture(["scripts/kernel-doc", "-none", *there], cwd=commits.WORK.path,
+                            check=False)
+        said.append(remarks(done.stderr.decode()))
+    return Count(passed=1, failures=sorted(said[1] - said[0]))
+
+
+def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
+    data = tomllib.loads(FILE.read_text())
+    allowed = [row["remark"] for row in data["allowed"]]
+    directories = touched(tree)
+    commits.work_tree(tree)
+    return [*((f"checkpatch: {subject}", partial(checkpatch, commit, allowed))
+              for commit, subject in commits.of_series(tree)),
+            ("kernel-doc", partial(kernel_doc, tree)),
+            *((name, partial(compiler, name, row, directories))
+              for name, row in data["compiler"].items())]
