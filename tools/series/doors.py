@@ -185,15 +185,16 @@ def test() -> int:
 def bench() -> int:
     """What an earlier call has measured is kept."""
     wanted = os.environ.get("BENCH", "")
-    if wanted not in ("", "full"):
-        raise Fail(f"BENCH={wanted}: full, or nothing", code=2)
+    options = {"": [], "assumptions": ["--assumptions"], "full": ["--full", "--assumptions"]}
+    if wanted not in options:
+        raise Fail(f"BENCH={wanted}: assumptions, full, or nothing", code=2)
     packages.ensure("build", "qemu", "guest", "bench")
     with _alone():
         _linux()
         kernel.patched(trees.LINUX)
         kernel.of_base(base.choose())
         qemu.build()
-    return guest.silicon("bench", f"--jobs={proc.jobs()}", *["--full"] * (wanted == "full"))
+    return guest.silicon("bench", f"--jobs={proc.jobs()}", *options[wanted])
 
 
 def validate() -> int:
@@ -321,7 +322,8 @@ def show_help() -> int:
   APPEND=   more for the kernel's command line
   TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
-  BENCH=    full: more parameters of each load, and other assumptions of the model
+  BENCH=    assumptions: with each assumption of the model changed, too; full: this and
+            more parameters of each load
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/configs.toml

@@ -65,6 +65,13 @@ def test_cells_share_guests() -> None:
     assert len({s.name for s in of}) == len(of) < len(every) / 20
 
 
+def test_other_assumptions_have_something_to_be_compared_with() -> None:
+    changed = {(c.load, c.parameter, c.setting) for c in cells.other_assumptions()}
+    for full in (False, True):
+        assert changed <= {(c.load, c.parameter, c.setting) for c in cells.all_cells(full)
+                           if c.machine is cells.BROADWELL}
+
+
 def test_published() -> None:
     found = {(p.source, p.machine, p.measure, p.load, p.column): p.value
              for p in tables.published(runner.HERE / "published.csv")}
@@ -139,7 +146,7 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
                and c.setting.name == "1c")
     results[bad] = runner.Failure("status 1: it broke", "/the/log")
     said = report.write(tmp_path, results, {}, ends=report.verdicts(
-        tables.Measured(results), full=False))
+        tables.Measured(results), assumptions=False))
     table = tables.summary(tables.TABLES[0], cells.BROADWELL, "performance",
                            tables.Measured(results))
     assert table.rows[1][table.rows[0].index("1c")] == "failed"

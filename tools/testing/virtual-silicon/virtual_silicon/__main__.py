@@ -154,7 +154,9 @@ def _validate_command(sub: Commands) -> None:
 def _bench_command(sub: Commands) -> None:
     one = sub.add_parser("bench", help="the published tables, measured in guests: a report")
     one.add_argument("--full", action="store_true",
-                     help="more parameters of each load, and other assumptions")
+                     help="more parameters of each load")
+    one.add_argument("--assumptions", action="store_true",
+                     help="invariance in short, too, with each assumption of the model changed")
     one.add_argument("--kept", action="store_true",
                      help="only what has been measured before, without any guest")
     one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=commands.BENCHED,

@@ -371,16 +371,17 @@ def bench_command(args: argparse.Namespace) -> int:
     out = args.output.resolve()
     bench = runner.Bench(out, runner.images(), paths.qemu(args.qemu))
     machines = [m for m in cells.MACHINES if m.name in args.machines]
-    todo, other = cells.all_cells(args.full, machines), []
-    if args.full:
-        other = cells.other_assumptions()
-    results = bench.run([*todo, *other], args.jobs, runner.Bar(not args.kept), args.kept)
-    about = bench_report.made_from(bench.digests, "make bench" + " BENCH=full" * args.full)
-    if absent := len(todo) + len(other) - len(results):
+    todo = cells.all_cells(args.full, machines)
+    if args.assumptions:
+        todo += cells.other_assumptions()
+    results = bench.run(todo, args.jobs, runner.Bar(not args.kept), args.kept)
+    about = bench_report.made_from(bench.digests, "make bench" + (
+        " BENCH=full" if args.full else " BENCH=assumptions" * args.assumptions))
+    if absent := len(todo) - len(results):
         about["cells not measured, which have -"] = absent
         print(f"{absent} cells have not been measured; - stands for them")
     print(bench_report.write(out, results, about, ends=bench_report.verdicts(
-        tables.Measured(results), args.full)))
+        tables.Measured(results), args.assumptions)))
     return int(any(isinstance(result, runner.Failure) for result in results.values()))
 
 

@@ -147,11 +147,11 @@ def parameters(machine: Machine, load: str, full: bool) -> tuple[int, ...]:
         return (1, 2) if load == "c02hack" else ()
     if load == "c02hack" or load in ("pipe", "cyclictest") and machine is not SKYLAKE:
         return ()
-    return {"tbench": (1, 2, 4, n, 2 * n, 4 * n) if full else (1, 2 * n),
+    return {"tbench": (1, 2, 4, n, 2 * n, 4 * n) if full else (1, n // 2, 2 * n),
             "netudp": (64, 1024, 8192) if full else (1024,),
             "nettcp": (64, 1024, 8192) if full else (1024,),
             "hackbench": (1, 2, 4) if full else (2,),
-            "gitsource": (12,) if full else (4,),
+            "gitsource": (4, 12) if full else (4,),
             "kernbench": (1, 2, 4) if full else (2, 4),
             "pipe": (2000,), "cyclictest": (1000,)}[load]
 
