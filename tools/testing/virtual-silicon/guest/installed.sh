@@ -3,7 +3,7 @@
 # Run by systemd in the installed system (virtual_silicon/installed.py), once in each
 # boot. What is to be done in this one is in /root/stage; the answers go to the second
 # serial port, as those of guests without a disk do.
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive HOME=/root
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive HOME=/root TERM=dumb
 stty -F /dev/ttyS1 raw -echo
 exec 3>/dev/ttyS1
 . /usr/lib/vs/guest.sh
@@ -21,10 +21,14 @@ clients()
 {
 	modprobe msr; modprobe intel_rapl_msr
 	try turbostat turbostat -q -n 1 -i 2
+	try turbostat-x86dvfs turbostat-x86dvfs -q -n 1 -i 2
+	try cpuwhy-doctor cpuwhy doctor
+	try cpuwhy-idle cpuwhy idle --record 2
 	try cpupower-frequency cpupower frequency-info
 	try cpupower-idle cpupower idle-info
 	try perf perf stat -a -e power/energy-pkg/ sleep 1
-	try stress-ng stress-ng --quiet --cpu 2 --timeout 2
+	# Its other methods take the CPU's model for a promise of AVX-512.
+	try stress-ng stress-ng --quiet --cpu 2 --cpu-method int64 --timeout 2
 	try irqbalance irqbalance --oneshot
 	try powertop sh -c 'cd /tmp && powertop --csv=p.csv --time=2 && grep -c C6 p.csv'
 	try tuned sh -c 'systemctl start tuned && tuned-adm profile latency-performance &&
@@ -38,30 +42,24 @@ clients()
 	try tuned-off tuned-adm off
 }
 
-idle_states()
-{
-	for _dir in $CPU/cpu0/cpuidle/state*; do
-		echo "$(cat $_dir/name) $(cat $_dir/latency) $(cat $_dir/usage)"
-	done
-}
-
 try kernel uname -r
 try failed-units sh -c 'systemctl --failed --no-legend --plain; true'
 try governor cat $CPU/cpu0/cpufreq/scaling_governor
 try driver cat $CPU/cpu0/cpufreq/scaling_driver
 try idle-governor cat $CPU/cpuidle/current_governor
-try idle-states idle_states
+try idle-states dump $CPU/cpu0/cpuidle/state*/name
 case $stage in
 install)
-	try install sh -c 'apt-get install --yes /root/packages/*.deb'
+	try install sh -c 'apt-get -q install --yes --no-install-recommends /root/packages/*.deb'
+	try settings cp /usr/share/doc/x86-dvfs-tools/examples/tmpfiles.conf \
+		/etc/tmpfiles.d/x86-dvfs.conf
 	echo installed >/root/stage
 	;;
 installed)
 	try invariance cat $CPU/freq_invariance/enabled
-	try select put schedutil $CPU/cpu0/cpufreq/scaling_governor
 	try tune sh -c "cd $CPU && cat cpufreq/schedutil/* cpu0/cpufreq/schedutil/* 2>/dev/null"
 	clients
-	try remove sh -c 'apt-get remove --yes $(dpkg-query -W -f "\${Package}\n" "linux-*-x86dvfs*")'
+	try remove sh -c 'apt-get -q remove --yes $(dpkg-query -W -f "\${Package}\n" "linux-*-x86dvfs*")'
 	echo removed >/root/stage
 	;;
 removed)
