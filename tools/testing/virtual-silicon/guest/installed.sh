@@ -22,7 +22,8 @@ clients()
 	modprobe msr; modprobe intel_rapl_msr
 	try turbostat turbostat -q -n 1 -i 2
 	try turbostat-x86dvfs turbostat-x86dvfs -q -n 1 -i 2
-	try cpuwhy-doctor cpuwhy doctor
+	# 1: it has found something
+	try cpuwhy-doctor sh -c 'cpuwhy doctor || [ $? = 1 ]'
 	try cpuwhy-idle cpuwhy idle --record 2
 	try cpupower-frequency cpupower frequency-info
 	try cpupower-idle cpupower idle-info
@@ -57,7 +58,7 @@ install)
 	;;
 installed)
 	try invariance cat $CPU/freq_invariance/enabled
-	try tune sh -c "cd $CPU && cat cpufreq/schedutil/* cpu0/cpufreq/schedutil/* 2>/dev/null"
+	try tune grep -H . $CPU/cpufreq/schedutil/*
 	clients
 	try remove sh -c 'apt-get -q remove --yes $(dpkg-query -W -f "\${Package}\n" "linux-*-x86dvfs*")'
 	echo removed >/root/stage

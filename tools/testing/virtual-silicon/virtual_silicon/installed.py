@@ -43,14 +43,17 @@ ExecStart=/usr/lib/vs/installed.sh
 [Install]
 WantedBy=default.target
 """
-_GRUB = """\
+
+#: On a busy host tuned takes longer to start than systemd's 90 s.
+_WORDS = ("console=ttyS0 panic=-1 msr.allow_writes=on tsc=reliable"
+          " systemd.default_timeout_start_sec=900")
+_GRUB = f"""\
 GRUB_DEFAULT=0
 GRUB_TIMEOUT=0
 GRUB_DISABLE_OS_PROBER=true
 GRUB_TERMINAL=console
-GRUB_CMDLINE_LINUX="console=ttyS0 panic=-1 msr.allow_writes=on tsc=reliable"
+GRUB_CMDLINE_LINUX="{_WORDS}"
 """
-
 
 #: In a chroot with what programs expect; the mounts end with their namespace.
 _CHROOT = """\
@@ -87,7 +90,6 @@ def system(root: Path, log: Path) -> None:
     (root / "etc/apt/sources.list").write_text(_SOURCES)
     (root / "etc/hostname").write_text("virtual-silicon\n")
     (root / "etc/fstab").write_text("LABEL=root / ext4 defaults 0 1\n")
-    (root / "etc/default/grub").write_text(_GRUB)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     _run("apt-get", "update", log=log, within=root)
     _run("apt-get", "install", "--yes", "--no-install-recommends", *CLIENTS, log=log, within=root)
@@ -103,6 +105,9 @@ def image(root: Path, packages: list[Path], target: Path, log: Path) -> None:
         shutil.copy(path, root / "usr/lib/vs" / path.name)
         (root / "usr/lib/vs" / path.name).chmod(0o755)
     (root / "etc/systemd/system/vs.service").write_text(_UNIT)
+    (root / "etc/default/grub").write_text(_GRUB)
+    # Modules of this machine only: all of them take several minutes in emulation.
+    (root / "etc/initramfs-tools/conf.d/vs").write_text("MODULES=dep\n")
     (root / "root/stage").write_text(STAGES[0])
     shutil.rmtree(root / "root/packages", ignore_errors=True)
     (root / "root/packages").mkdir()
@@ -133,9 +138,8 @@ def _first_menu(root: Path) -> None:
     """For the first boot: update-grub, which runs when a kernel is installed, does not
     understand loop devices."""
     release = next(path.name.removeprefix("vmlinuz-") for path in root.glob("boot/vmlinuz-*"))
-    words = _GRUB.partition('GRUB_CMDLINE_LINUX="')[2].partition('"')[0]
     (root / "boot/grub/grub.cfg").write_text(
-        f"search --set=root --label root\nlinux /boot/vmlinuz-{release} root=LABEL=root {words}\n"
+        f"search --set=root --label root\nlinux /boot/vmlinuz-{release} root=LABEL=root {_WORDS}\n"
         f"initrd /boot/initrd.img-{release}\nboot\n")
 
 
