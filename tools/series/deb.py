@@ -63,11 +63,12 @@ def build(tree: Tree, release: str) -> list[Path]:
     obj = out / "obj"
     obj.mkdir(parents=True, exist_ok=True)
     proc.need_space(obj, 4000, f"the packages ({name})")
-    # Variables on make's command line reach all that it calls.
+    # Variables on make's command line reach all that it calls. The package of headers has the
+    # build's own programs, and lintian wants them stripped.
     make = ["make", "-C", str(tree.path), f"O={obj}", "ARCH=x86_64",
             f"LOCALVERSION=-x86dvfs{series}-{name}", "KBUILD_BUILD_USER=x86-dvfs",
             "KBUILD_BUILD_HOST=build", f"KDEB_PKGVERSION={version}",
-            "KDEB_CHANGELOG_DIST=bookworm"]
+            "KDEB_CHANGELOG_DIST=bookworm", "HOSTLDFLAGS=-s"]
     _configure(make, obj, name)
     for old in out.glob("*.deb"):
         old.unlink()
