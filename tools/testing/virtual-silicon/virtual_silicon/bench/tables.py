@@ -317,9 +317,14 @@ def apart(of: list[Agreement]) -> Grid:
 
 
 def failures(results: Results) -> Grid:
+    """A row for each reason, with the first of its cells."""
+    of: dict[tuple[str, str], list[str]] = {}
+    for cell, result in results.items():
+        if isinstance(result, Failure):
+            of.setdefault((result.reason, result.log), []).append(cell.name)
     rows = [["cell", "reason", "log"]]
-    rows += [[cell.name, result.reason, result.log] for cell, result in results.items()
-             if isinstance(result, Failure)]
+    rows += [[names[0] + f", and {len(names) - 1} more" * (len(names) > 1), *key]
+             for key, names in of.items()]
     return Grid("Failed", rows)
 
 
