@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What the kernel's paths cost on few and on many CPUs: a table of base and ours.
+
+Boots both kernels in deterministic time, with each number of CPUs, and takes the times of
+single functions from the kernel's function graph tracer. README.md says what to make of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent))
+
+from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon.job import Job  # noqa: E402
+
+PATHS = ("tick", "hook", "wake-up", "wake-up by message", "select", "reflect")
+#: Kernel, idle governor, chains
+SETTINGS = {"base, menu": ("base", "menu", 0), "base, teo": ("base", "teo", 0),
+            "ours": ("patched", "teo", 0), "ours, chains": ("patched", "teo", 1)}
+MACHINES = {"own policies": (HERE / "many.toml", "intel_pstate=passive", PATHS),
+            "one policy": (HERE / "many-shared.toml", "intel_pstate=disable", ("hook",))}
+FILES = ("/proc/cpuinfo /sys/kernel/debug/sched/debug $CPU/cpu0/cpufreq/scaling_cur_freq "
+         "$CPU/cpu0/cpuidle/state1/above $(ls -d $CPU/freq_invariance/* "
+         "$CPU/cpu0/freq_invariance/* $CPU/cpufreq/schedutil/* "
+         "$CPU/cpufreq/policy0/schedutil/* 2>/dev/null)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of a function (us), or of reading a file (ns): @calls are interrupts between CPUs then."""
+
+    what: str
+    setting: str
+    machine: str
+    cpus: int
+    calls: float
+    mean: float
+    median: float
+
+
+def traced(path: str, governor: str, shared: bool) -> tuple[str, str]:
+    """Function and load."""
+    return {"tick": ("sched_tick", "messages"),
+            "hook": ("sugov_update_shared" if shared else "sugov_update_single_freq", "messages"),
+            "wake-up": ("try_to_wake_up", "timers"),
+            "wake-up by message": ("try_to_wake_up", "messages"),
+            "select": (f"{governor}_select", "timers"),
+            "reflect": (f"{governor}_reflect", "timers")}[path]
+
+
+def guest(args: argparse.Namespace, archive: Path, kernel: str, name: str,
+          cpus: int) -> list[Row]:
+    file, append, wanted = MACHINES[name]
+    job, keys = Job(), []
+    job.step("prepare", ". /usr/lib/vs/scaling.sh; prepare")
+    for setting, (of, governor, chains) in SETTINGS.items():
+        if of != kernel:
+            continue
+        for path in wanted:
+            keys.append((setting, path))
+            function, load = traced(path, governor, name == "one policy" and cpus > 1)
+            job.step(f"cost{len(keys)}", f". /usr/lib/vs/scaling.sh; setup {governor} {chains} && "
+                     f"cost {function} {load}")
+    job.step("reads", f"reads {FILES}")
+    result = boot.run(boot.Config(
+        machine=machine.load(str(file)), cpus=cpus, kernel=paths.kernel(getattr(args, kernel)),
+        qemu=paths.qemu(None), initramfs=archive, job=job.archive(), mode="deterministic",
+        out=args.out / f"{kernel}-{name.replace(' ', '-')}-{cpus}", trace=False,
+        append=f"{append} cpufreq.default_governor=schedutil",
+        limits=boot.Limits(boot=900, silence=3600, overall=7200)))
+    rows = []
+    for number, (setting, path) in enumerate(keys, 1):
+        words = result.text(f"cost{number}").split()
+        if words[:1] != ["cost"] or len(words) != 6:
+            raise GuestError(f"{setting}, {path}, {cpus} CPUs: {' '.join(words)}")
+        rows.append(Row(path, setting, name, cpus, *map(float, words[3:])))
+    for line in result.text("reads").splitlines():
+        _, path, ns, interrupts = line.split()
+        rows.append(Row(path, kernel, name, cpus, float(interrupts), float(ns), float(ns)))
+    print(f"{kernel}, {name}, {cpus} CPUs: {result.seconds:.0f} s", file=sys.stderr)
+    return rows
+
+
+def paths_table(rows: list[Row], cpus: list[int]) -> str:
+    """ns, mean (median); and how many more it is on the most CPUs than on the fewest."""
+    at = {(r.machine, r.what, r.setting, r.cpus): r for r in rows}
+    lines = ["| path | setting | " + " | ".join(f"{n} CPUs" for n in cpus) + " | more |",
+             "|---" * (len(cpus) + 3) + "|"]
+    for name, (_, _, wanted) in MACHINES.items():
+        for path in wanted:
+            for setting in SETTINGS:
+                found = [at[name, path, setting, n] for n in cpus]
+                lines.append(
+                    f"| {path}{', one policy' * (name == 'one policy')} | {setting} | "
+                    + " | ".join(f"{1000 * r.mean:.0f} ({1000 * r.median:.0f})" for r in found)
+                    + f" | {1000 * (found[-1].mean - found[0].mean):+.0f} |")
+    return "\n".join(lines)
+
+
+def files_table(rows: list[Row], cpus: list[int]) -> str:
+    at = {(r.what, r.setting, r.cpus): r for r in rows if r.machine == "own policies"}
+    lines = ["| file | kernel | " + " | ".join(f"{n} CPUs" for n in cpus) + " |",
+             "|---" * (len(cpus) + 2) + "|"]
+    for what, kernel in dict.fromkeys((r.what, r.setting) for r in rows
+                                      if r.what.startswith("/")):
+        found = [at[what, kernel, n] for n in cpus if (what, kernel, n) in at]
+        if len(found) == len(cpus):
+            lines.append(f"| `{what.removeprefix('/sys/devices/system/cpu/')}` | {kernel} | "
+                         + " | ".join(f"{r.median / 1000:.1f}, {r.calls:.2f}" for r in found)
+                         + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--base", default=str(paths.BUILD / "experiments/base-trace/bzImage"))
+    parser.add_argument("--patched",
+                        default=str(paths.BUILD / "experiments/patched-trace/bzImage"))
+    parser.add_argument("--cpus", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "scaling")
+    args = parser.parse_args()
+    try:
+        archive = initramfs.ensure(args.out / "guest", None, more=HERE / "recipe.txt")
+        with ThreadPoolExecutor(args.jobs) as pool:
+            rows = [row for found in pool.map(
+                lambda key: guest(args, archive, *key),
+                [(kernel, name, n) for n in args.cpus for name in MACHINES
+                 for kernel in ("base", "patched")]) for row in found]
+    except (GuestError, MissingError) as error:
+        print(f"scaling: {error}", file=sys.stderr)
+        return 1
+    (args.out / "scaling.json").write_text(
+        json.dumps([row.__dict__ for row in rows], indent=1) + "\n", encoding="ascii")
+    print(paths_table(rows, args.cpus) + "\n\n" + files_table(rows, args.cpus))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
