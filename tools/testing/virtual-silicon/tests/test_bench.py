@@ -65,13 +65,6 @@ def test_cells_share_guests() -> None:
     assert len({s.name for s in of}) == len(of) < len(every) / 20
 
 
-def test_other_assumptions_have_something_to_be_compared_with() -> None:
-    changed = {(c.load, c.parameter, c.setting) for c in cells.other_assumptions()}
-    for full in (False, True):
-        assert changed <= {(c.load, c.parameter, c.setting) for c in cells.all_cells(full)
-                           if c.machine is cells.BROADWELL}
-
-
 def test_published() -> None:
     found = {(p.source, p.machine, p.measure, p.load, p.column): p.value
              for p in tables.published(runner.HERE / "published.csv")}
