@@ -185,7 +185,8 @@ def test() -> int:
 def bench() -> int:
     """What an earlier call has measured is kept."""
     wanted = os.environ.get("BENCH", "")
-    options = {"": [], "assumptions": ["--assumptions"], "full": ["--full", "--assumptions"]}
+    options: dict[str, list[str]] = {"": [], "assumptions": ["--assumptions"],
+                                     "full": ["--full", "--assumptions"]}
     if wanted not in options:
         raise Fail(f"BENCH={wanted}: assumptions, full, or nothing", code=2)
     packages.ensure("build", "qemu", "guest", "bench")

@@ -87,7 +87,7 @@ def test_compiler_cache_knows_what_assembler_includes(tmp_path, monkeypatch):
 def test_packages_file_is_sound():
     groups = packages.load()
     assert set(groups) == {"check", "build", "deb", "qemu", "guest", "test", "cpuwhy", "lint",
-                           "bench", "fuzz", "idle-loads"}
+                           "bench", "static", "fuzz", "idle-loads"}
     assert all(groups.values())
 
 
