@@ -27,6 +27,8 @@ static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 most)
  * @mcnt: by how much MPERF rose over the same time; not zero
  * @ratio: freq_max / base frequency, in 1/1024; below 2^20
  *
+ * That is::
+ *
  *	       f_cur          acnt   f_base
  *	1024 * ----- = 1024 * ---- * ------
  *	       f_max          mcnt   f_max
