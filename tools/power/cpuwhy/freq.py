@@ -22,8 +22,8 @@ RISE = 1.1
 REACHED = 0.95
 #: Clocks over less than this are those of the reads themselves.
 SHORTEST = 100_000              # ns
-#: No CPU has such a clock: a counter stood still.
-SENSELESS = 10_000_000          # kHz
+#: No CPU has such a clock: a counter stood still for a part of the time.
+SENSELESS = 7_000_000           # kHz
 #: A governor's rate limit shorter than the tick is not what is waited for.
 TICK = 4_000_000                # ns, if it is not known
 #: A clock this near to a turbo bin's is the bin's.
