@@ -298,7 +298,7 @@ def test_reads_in_quick_succession_are_no_clock(script: Script, tmp_path: Path) 
     counters = Counters(script, 10)
     ask(script, 12, 2000)
     counters.read(14, 1000)
-    counters.read(14.004, 9000)
+    counters.read(14.004, 6000)
     counters.read(18, 2000)
     busy(script, 30, 0)
     episode, = analyse(script, tmp_path).episodes
