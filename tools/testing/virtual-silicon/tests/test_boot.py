@@ -158,25 +158,32 @@ def test_too_many_cpus_start_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
-    """The whole command, as make calls it."""
-    c = config(tmp_path, "echo up >$CONSOLE; exec sleep 60")
-    c.kernel.write_bytes(b"kernel")
-    command = [sys.executable, "-m", "virtual_silicon", "run", "--kernel", str(c.kernel),
-               "--qemu", str(c.qemu), "--out", str(c.out)]
-    with subprocess.Popen(command, cwd=Path(boot.__file__).parents[1],
+def interrupted(words: list[str], out: Path, number: signal.Signals) -> int:
+    """Exit status of Python with @words, which gets the signal once its guest runs."""
+    with subprocess.Popen([sys.executable, *words], cwd=Path(boot.__file__).parents[1],
                           stderr=subprocess.PIPE, stdout=subprocess.PIPE,
                           start_new_session=True,
                           # A shell's background job, as the tests may be one, ignores it
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                           ) as process:
         deadline = time.monotonic() + 20
-        while not (c.out / "pid").exists() and time.monotonic() < deadline:
+        while not (out / "pid").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(number)
-        process.wait(20)
-    assert process.returncode in (130, 143, -signal.SIGKILL)
+        try:
+            return process.wait(20)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    """The whole command, as make calls it."""
+    c = config(tmp_path, "echo up >$CONSOLE; exec sleep 60")
+    c.kernel.write_bytes(b"kernel")
+    words = ["-m", "virtual_silicon", "run", "--kernel", str(c.kernel),
+             "--qemu", str(c.qemu), "--out", str(c.out)]
+    assert interrupted(words, c.out, number) in (130, 143, -signal.SIGKILL)
     assert gone(tmp_path)
 
 
@@ -195,19 +202,7 @@ def test_interrupt_ends_guests_of_threads(tmp_path: Path, number: signal.Signals
         parsed.set_defaults(run=run)
         main.parser = lambda: parsed
         raise SystemExit(main.main())"""
-    with subprocess.Popen([sys.executable, "-c", code], cwd=Path(boot.__file__).parents[1],
-                          stderr=subprocess.PIPE, start_new_session=True,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-                          ) as process:
-        deadline = time.monotonic() + 20
-        while not (c.out / "pid").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(number)
-        try:
-            process.wait(20)
-        finally:
-            process.kill()
-    assert process.returncode in (130, 143)
+    assert interrupted(["-c", code], c.out, number) in (130, 143)
     assert gone(tmp_path)
 
 
