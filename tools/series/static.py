@@ -31,19 +31,28 @@ def remarks(text: str) -> set[str]:
             _REMARK.findall(text)}
 
 
+def new_remarks(look: Callable[[], str]) -> Count:
+    """What @look says at the series and not at the base, each checked out before."""
+    said = []
+    for commit in (BASE, TIP):
+        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=commits.WORK.path)
+        said.append(remarks(look()))
+    return Count(passed=1, failures=sorted(said[1] - said[0]))
+
+
 def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
     arch = data.get("arch", "x86_64")
     mine = [d for d in directories
             if not d.startswith("arch/") or d.startswith(f"arch/{arch.split('_')[0]}")]
     config = Config(f"static-{name}", {"symbols": "CONFIG_DEBUG_KERNEL=y", **data}, commits.WORK)
     shutil.rmtree(config.obj, ignore_errors=True)
-    said = []
-    for commit in (BASE, TIP):
-        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=commits.WORK.path)
+
+    def look() -> str:
         config.configure()
         config.build("prepare", *(d for d in mine if (commits.WORK.path / d).is_dir()))
-        said.append(remarks(config.log("kernel").read_text(errors="replace")))
-    return Count(passed=1, failures=sorted(said[1] - said[0]))
+        return config.log("kernel").read_text(errors="replace")
+
+    return new_remarks(look)
 
 
 def checkpatch(commit: str, allowed: list[str]) -> Count:
@@ -59,14 +68,13 @@ def kernel_doc(tree: Tree) -> Count:
     """Of the files that the series adds or changes."""
     files = git.run("diff", "--name-only", "--diff-filter=d", BASE, TIP, "--", "*.[ch]",
                     ":!tools", repo=tree.path).split()
-    said = []
-    for commit in (BASE, TIP):
-        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=commits.WORK.path)
+
+    def look() -> str:
         there = [f for f in files if (commits.WORK.path / f).exists()]
-        done = proc.capture(["scripts/kernel-doc", "-none", *there], cwd=commits.WORK.path,
-                            check=False)
-        said.append(remarks(done.stderr.decode()))
-    return Count(passed=1, failures=sorted(said[1] - said[0]))
+        return proc.capture(["scripts/kernel-doc", "-none", *there], cwd=commits.WORK.path,
+                            check=False).stderr.decode()
+
+    return new_remarks(look)
 
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
