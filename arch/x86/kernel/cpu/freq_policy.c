@@ -47,10 +47,8 @@ int freq_policy_parse(const char *word, enum freq_family family, unsigned int *p
 		return 0;
 	}
 
-	if (sysfs_streq(word, "base"))
+	if (sscanf(word, "%4uc", &found) != 1 && sysfs_streq(word, "base"))
 		found = 0;
-	else if (sscanf(word, "%4uc", &found) == 1 && !found)
-		return -EINVAL;
 
 	/* Nothing in front, nothing behind */
 	freq_policy_word(found, family, again);
