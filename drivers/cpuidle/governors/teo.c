@@ -40,8 +40,8 @@
  * then the driver's figure counts.
  *
  * *The time to the next timer* is not cheap to find out. Where idle times come
- * to less than half of what all but the shallow states need, it is not asked for,
- * and the tick is retained.
+ * to less than half of what all but the shallow states need, or the latency
+ * limit leaves nothing but polling, it is not asked for, and the tick is retained.
  */
 
 #include <linux/cpuidle.h>
@@ -212,6 +212,15 @@ static bool teo_trust_timer(const struct teo_cpu *cpu, bool tick_stopped)
 	       (tick_stopped && cpu->sleep > TICK_NSEC);
 }
 
+/* Polling needs no timer: it ends by itself, and keeps the tick. */
+static bool teo_only_polls(const struct cpuidle_driver *drv,
+			   const struct cpuidle_device *dev, s64 latency_req)
+{
+	return latency_req < drv->states[1].exit_latency_ns &&
+	       !dev->states_usage[0].disable &&
+	       (drv->states[0].flags & CPUIDLE_FLAG_POLLING);
+}
+
 /* The sleep length is known: decide on the tick, and choose. */
 static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 			       struct cpuidle_device *dev, s64 latency_req,
@@ -260,7 +269,9 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	row = &cpu->row[cpu->last_class * TEO_END_NR + cpu->end];
 	teo_note_decision(cpu, now, row);
 
-	if (!teo_surely_shallow(row, cpu->deep) || tick_nohz_tick_stopped())
+	if (tick_nohz_tick_stopped() ||
+	    !(teo_only_polls(drv, dev, latency_req) ||
+	      teo_surely_shallow(row, cpu->deep)))
 		return teo_select_by_timer(cpu, drv, dev, latency_req, row,
 					   stop_tick);
 

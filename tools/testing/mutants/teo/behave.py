@@ -170,8 +170,15 @@ CASES = {
     "no deeper state": Case(
         too_short_for_c2, "c1", lambda r: r["tick_stops"] > 1900, ("--hz", "1000")
     ),
-    "polling keeps the tick": Case(
-        tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")
+    "polling keeps the tick": Case(tick_in_between, "poll", lambda r: r["tick_stops"] == 0),
+    "polling needs no timer": Case(
+        tick_in_between, "hsx", lambda r: r["timer_queries"] == 0, ("--latency-ns", "1000")
+    ),
+    "idle, limit, not polling": Case(
+        idle_for_long, "{halts}", lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")
+    ),
+    "idle, limit, polling disabled": Case(
+        idle_for_long, "{disabled}", lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")
     ),
     "in turns": Case(in_turns, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "by end": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
@@ -193,6 +200,8 @@ CASES = {
 
 TABLES = {
     "slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
+    "halts": "C1 0 0\nC6 133000 600000\n",
+    "disabled": "POLL 0 0 polling disabled\nC1 1000 1000\nC6 133000 600000\n",
     "deep": "POLL 0 0 polling\nC6 133000 600000\n",
 }
 

@@ -22,7 +22,8 @@ from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
 from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
-PATHS = ("tick", "hook", "wake-up", "wake-up by message", "select", "reflect")
+PATHS = ("tick", "hook", "wake-up", "wake-up by message", "select",
+         "select, polling only", "reflect")
 #: Kernel, idle governor, chains
 SETTINGS = {"base, menu": ("base", "menu", 0), "base, teo": ("base", "teo", 0),
             "ours": ("patched", "teo", 0), "ours, chains": ("patched", "teo", 1)}
@@ -54,6 +55,7 @@ def traced(path: str, governor: str, shared: bool) -> tuple[str, str]:
             "wake-up": ("try_to_wake_up", "timers"),
             "wake-up by message": ("try_to_wake_up", "messages"),
             "select": (f"{governor}_select", "timers"),
+            "select, polling only": (f"{governor}_select", "timers0"),
             "reflect": (f"{governor}_reflect", "timers")}[path]
 
 
