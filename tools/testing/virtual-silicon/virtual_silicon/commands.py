@@ -44,6 +44,7 @@ from . import (
 from .bench import cells, host, runner, tables
 from .bench import report as bench_report
 from .errors import MissingError, UsageError
+from .guests import Bar
 from .job import Job, Section
 from .mirrors import Guest
 
@@ -374,7 +375,7 @@ def bench_command(args: argparse.Namespace) -> int:
     todo = cells.all_cells(args.full, machines)
     if args.assumptions:
         todo += cells.other_assumptions()
-    results = bench.run(todo, args.jobs, runner.Bar(not args.kept), args.kept)
+    results = bench.run(todo, args.jobs, Bar(None if args.kept else sys.stdout), args.kept)
     about = bench_report.made_from(bench.digests, "make bench" + (
         " BENCH=full" if args.full else " BENCH=assumptions" * args.assumptions))
     if absent := len(todo) - len(results):

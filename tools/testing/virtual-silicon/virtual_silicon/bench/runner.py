@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures cells in guests, in deterministic time, and keeps what was measured."""
+"""Measures cells in guests."""
 
 from __future__ import annotations
 
-import hashlib
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import boot, emulator, faults, initramfs, machine, paths, ssdt
+from .. import boot, initramfs, machine, paths
 from ..errors import GuestError
+from ..guests import Guest, Guests, Tell
 from . import sensitivity
 from .cells import Cell, Start, starts
 
 HERE = Path(__file__).resolve().parents[2] / "experiments/bench"
-_LIMITS = boot.Limits(boot=900, silence=3600, overall=14400)
 
 
 @dataclass(frozen=True)
@@ -88,120 +83,46 @@ def parse(start: Start, setting: str, text: str, tsc_khz: int, log: str) -> Resu
     return out
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-class Bench:
+class Bench(Guests):
     """@kernels: images by the name that a cell's boot has for them."""
 
     def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path) -> None:
-        self._out, self._kernels, self._qemu = out, kernels, qemu
-        self._archive = initramfs.ensure(out / "guest", more=HERE / "recipe.txt")
-        self.digests = {name: _digest(path) for name, path in
-                        (*kernels.items(), ("qemu", qemu), ("guest", self._archive))}
+        archive = initramfs.ensure(out / "guest", more=HERE / "recipe.txt")
+        super().__init__(out, archive, qemu)
+        self._kernels = kernels
+        self.digests = {name: self.digest(path) for name, path in
+                        (*kernels.items(), ("qemu", qemu), ("guest", archive))}
 
-    def _changed(self, start: Start) -> bool:
-        """Whether a build has replaced what a guest was just started from."""
-        return any(_digest(path) != self.digests[name] for name, path in (
-            (start.boot.kernel, self._kernels[start.boot.kernel]), ("qemu", self._qemu),
-            ("guest", self._archive)))
-
-    def config(self, start: Start) -> boot.Config:
+    def guest(self, start: Start) -> Guest:
         name = start.boot.machine or start.machine.name
         own = HERE / f"{name}.toml"
         m = machine.load(str(own) if own.exists() else name)
-        out = self._out / start.name
-        return boot.Config(
-            machine=sensitivity.VARIANTS[start.machine.variant](m), cpus=start.machine.cpus,
-            kernel=self._kernels[start.boot.kernel], qemu=self._qemu, initramfs=self._archive,
-            out=out, job=start.job().archive(), mode="deterministic", append=start.boot.append,
-            trace=False, faults=out / "faults" if start.boot.faults else None, limits=_LIMITS)
+        return Guest(start.name, sensitivity.VARIANTS[start.machine.variant](m),
+                     start.machine.cpus, self._kernels[start.boot.kernel], start.job(),
+                     start.boot.append, start.boot.faults)
 
-    def key(self, start: Start) -> str:
-        """Of everything that determines what the guest will answer."""
-        c = self.config(start)
-        parts = (*(self.digests[name] for name in (start.boot.kernel, "qemu", "guest")),
-                 boot.kernel_command_line(c), emulator.option(
-                     c.machine, c.cpus, [faults.parse(start.boot.faults)] if start.boot.faults
-                     else (), time=c.mode),
-                 ssdt.source(c.machine, c.cpus), str(boot.cpu_options(c.machine, c.cpus, c.mode)),
-                 start.job().script().decode())
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-    def measure(self, start: Start, kept_only: bool = False) -> tuple[Results, bool]:
-        """And whether a guest was needed for it. @kept_only: nothing if one would be."""
-        c, key = self.config(start), self.key(start)
-        kept = boot.kept(c.out, key)
-        if not kept and kept_only:
-            return {}, False
-        if not kept:
-            c.out.mkdir(parents=True, exist_ok=True)
-            (c.out / "key").unlink(missing_ok=True)
-            if c.faults:
-                c.faults.write_text(start.boot.faults + "\n", encoding="ascii")
-            reason = ""
-            try:
-                kept = boot.run(c)
-            except GuestError as error:
-                reason = str(error)
-            else:
-                (c.out / "key").write_text(key, encoding="ascii")
-            if self._changed(start):
-                (c.out / "key").unlink(missing_ok=True)
-                return {cell: Failure("kernel, emulator or guest were built anew meanwhile", "")
-                        for cell in start.cells}, True
-        log = str(c.out / "console.log")
-        if not kept:
-            return {cell: Failure(reason, log) for cell in start.cells}, True
+    def results(self, start: Start, guest: Guest, answer: boot.Result | GuestError) -> Results:
+        out = self.out / guest.name
+        if isinstance(answer, GuestError):
+            return {cell: Failure(str(answer), str(out / "console.log")) for cell in start.cells}
         results: Results = {}
         for name in dict.fromkeys(cell.setting.name for cell in start.cells):
-            section = kept.answer.sections.get(name.replace(" ", "-"))
-            results |= parse(start, name, section.text if section else "", c.machine.tsc_khz,
-                             str(c.out / "results.log"))
-        return results, kept.seconds > 0
+            section = answer.answer.sections.get(name.replace(" ", "-"))
+            results |= parse(start, name, section.text if section else "",
+                             guest.machine.tsc_khz, str(out / "results.log"))
+        return results
 
-    def run(self, cells: Iterable[Cell], jobs: int,
-            tell: Callable[[int, int, Start, bool], None], kept_only: bool = False) -> Results:
+    def run(self, cells: Iterable[Cell], jobs: int, tell: Tell,
+            kept_only: bool = False) -> Results:
         """The longest first, so that the end is not one guest alone."""
         todo = sorted(starts(cells), key=lambda s: -len(s.cells) * s.machine.cpus)
+        guests = [self.guest(start) for start in todo]
         done: Results = {}
-        lock, number = threading.Lock(), 0
-
-        def one(start: Start) -> None:
-            nonlocal number
-            results, measured = self.measure(start, kept_only)
-            with lock:
-                done.update(results)
-                number += 1
-                tell(number, len(todo), start, measured)
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(one, todo))
+        for start, guest, answer in zip(todo, guests, self.outcomes(guests, jobs, tell,
+                                                                    kept_only)):
+            if answer:
+                done |= self.results(start, guest, answer)
         return done
-
-
-class Bar:
-    """A bar on a terminal, a line per guest elsewhere."""
-
-    WIDTH = 30
-
-    def __init__(self, shown: bool = True) -> None:
-        self._begin, self._measured, self._shown = time.monotonic(), 0, shown
-
-    def __call__(self, number: int, total: int, start: Start, measured: bool) -> None:
-        seconds = time.monotonic() - self._begin
-        self._measured += measured
-        if not self._shown:
-            return
-        text = f"{number} of {total} guests, {seconds / 60:.0f} min"
-        if self._measured and number < total:
-            text += f", about {seconds / self._measured * (total - number) / 60:.0f} more"
-        if sys.stdout.isatty():
-            full = self.WIDTH * number // total
-            print(f"\r[{'#' * full}{'.' * (self.WIDTH - full)}] {text}  ",
-                  end="\n" if number == total else "", flush=True)
-        else:
-            print(f"  {text}: {start.name}{'' if measured else ' (kept)'}", flush=True)
 
 
 def images() -> dict[str, Path]:

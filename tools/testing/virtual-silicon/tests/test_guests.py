@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What guests answered is kept, and those that fail are named."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from virtual_silicon import boot, machine
+from virtual_silicon.errors import GuestError
+from virtual_silicon.guests import Guest, Guests
+from virtual_silicon.job import Job
+
+ANSWER = "vs:begin step\n{}\nvs:end step 0\nvs:exit 0\n"
+
+
+def guest(tmp_path: Path, name: str = "guest", **change: object) -> Guest:
+    job = Job()
+    job.step("step", "true")
+    return dataclasses.replace(Guest(name, machine.load("sapphire-rapids"), 2,
+                                     tmp_path / "kernel", job), **change)
+
+
+@pytest.fixture
+def guests(tmp_path: Path) -> Guests:
+    for name in ("kernel", "archive", "qemu"):
+        (tmp_path / name).write_bytes(b"")
+    return Guests(tmp_path, tmp_path / "archive", tmp_path / "qemu")
+
+
+def test_those_that_fail_are_named_and_started_again(
+        guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    booted: list[str] = []
+
+    def run(c: boot.Config) -> boot.Result:
+        booted.append(c.out.name)
+        if booted.count("b") == 1 and c.out.name == "b":
+            raise GuestError("it panicked")
+        (c.out / "results.log").write_text(ANSWER.format(c.out.name))
+        result = boot.Result(0, boot.Answer(), 9, 1, "", {}, None)
+        result.answer.feed(ANSWER.format(c.out.name))
+        return result
+    monkeypatch.setattr(boot, "run", run)
+    todo = [guest(tmp_path, name) for name in "abc"]
+    with pytest.raises(GuestError, match="^1 of 3 guests failed") as error:
+        guests.answers(todo, 1)
+    assert error.value.tail == [f"b: it panicked ({tmp_path}/b/console.log)"]
+    assert [r.text("step") for r in guests.answers(todo, 1)] == ["a", "b", "c"]
+    assert booted == ["a", "b", "c", "b"]
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("(kept)") == 2
+
+
+def test_key_covers_files_faults_and_trace(guests: Guests, tmp_path: Path) -> None:
+    """What a bench's guest has is in test_bench.py."""
+    others = [guest(tmp_path), guest(tmp_path, trace=True), *(
+        guest(tmp_path, faults=lines) for lines in (
+            "0 msr msr=0x1ad value=0", "0 msr msr=0x1ad value=0\n0 msr msr=0x1ae value=0"))]
+    for data in (b"1", b"2"):
+        others.append(guest(tmp_path))
+        others[-1].job.files["file"] = data
+    assert len({guests.key(other) for other in others}) == len(others)
+
+
+def test_kept_trace(guests: Guests, tmp_path: Path) -> None:
+    g = guest(tmp_path, trace=True)
+    c = guests.config(g)
+    c.out.mkdir()
+    (c.out / "key").write_text(guests.key(g))
+    (c.out / "results.log").write_text(ANSWER)
+    kept = guests.answer(g, kept_only=True)
+    assert kept and kept.trace == c.out / "trace.gz"
+    assert guests.answer(guest(tmp_path), kept_only=True) is None

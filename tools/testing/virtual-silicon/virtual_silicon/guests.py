@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs guests in deterministic time, several at once, and keeps what they answered."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from . import boot, emulator, faults, ssdt
+from .errors import GuestError
+from .job import Job
+from .machine import Machine
+
+#: Beyond what the longest takes on a loaded host.
+_LIMITS = boot.Limits(boot=900, silence=7200, overall=14400)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One start. @name: of the directory for what it leaves."""
+
+    name: str
+    machine: Machine
+    cpus: int
+    kernel: Path
+    job: Job
+    append: str = ""
+    faults: str = ""	# as in a file of faults
+    trace: bool = False
+
+
+#: How many of all have ended, the last one of them, and whether it was started.
+Tell = Callable[[int, int, Guest, bool], None]
+
+
+class Bar:
+    """A bar on a terminal, a line per guest elsewhere."""
+
+    WIDTH = 30
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._begin, self._measured, self._stream = time.monotonic(), 0, stream
+
+    def __call__(self, number: int, total: int, guest: Guest, measured: bool) -> None:
+        seconds = time.monotonic() - self._begin
+        self._measured += measured
+        if not self._stream:
+            return
+        text = f"{number} of {total} guests, {seconds / 60:.0f} min"
+        if self._measured and number < total:
+            text += f", about {seconds / self._measured * (total - number) / 60:.0f} more"
+        if self._stream.isatty():
+            full = self.WIDTH * number // total
+            print(f"\r[{'#' * full}{'.' * (self.WIDTH - full)}] {text}  ",
+                  end="\n" if number == total else "", file=self._stream, flush=True)
+        else:
+            print(f"  {text}: {guest.name}{'' if measured else ' (kept)'}",
+                  file=self._stream, flush=True)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Guests:
+    """@archive: what they have in common."""
+
+    def __init__(self, out: Path, archive: Path, qemu: Path) -> None:
+        self.out, self._archive, self._qemu = out, archive, qemu
+        self._digests: dict[Path, str] = {}
+
+    def digest(self, path: Path) -> str:
+        """As it was when it was first asked for."""
+        if path not in self._digests:
+            self._digests[path] = _digest(path)
+        return self._digests[path]
+
+    def config(self, guest: Guest) -> boot.Config:
+        out = self.out / guest.name
+        return boot.Config(
+            machine=guest.machine, cpus=guest.cpus, kernel=guest.kernel, qemu=self._qemu,
+            initramfs=self._archive, out=out, job=guest.job.archive(), mode="deterministic",
+            append=guest.append, trace=guest.trace, compact=True,
+            faults=out / "faults" if guest.faults else None, limits=_LIMITS)
+
+    def key(self, guest: Guest) -> str:
+        """Of everything that determines what the guest will answer."""
+        c = self.config(guest)
+        parts = (*(self.digest(path) for path in (c.kernel, c.qemu, c.initramfs)),
+                 boot.kernel_command_line(c), emulator.option(
+                     c.machine, c.cpus, [faults.parse(line) for line in
+                                         guest.faults.splitlines()], time=c.mode),
+                 ssdt.source(c.machine, c.cpus), str(boot.cpu_options(c.machine, c.cpus, c.mode)),
+                 guest.job.script().decode(), *["trace"] * guest.trace,
+                 *(f"{name} {hashlib.sha256(data).hexdigest()}"
+                   for name, data in guest.job.files.items()))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def answer(self, guest: Guest, kept_only: bool = False) -> boot.Result | None:
+        """What was kept, else of a boot. @kept_only: nothing if one is needed."""
+        c, key = self.config(guest), self.key(guest)
+        kept = boot.kept(c.out, key)
+        if kept or kept_only:
+            if kept and guest.trace:
+                kept.trace = c.out / "trace.gz"
+            return kept
+        c.out.mkdir(parents=True, exist_ok=True)
+        (c.out / "key").unlink(missing_ok=True)
+        if c.faults:
+            c.faults.write_text(guest.faults + "\n", encoding="ascii")
+        result = boot.run(c)
+        if any(_digest(path) != self.digest(path) for path in (c.kernel, c.qemu, c.initramfs)):
+            raise GuestError("kernel, emulator or guest were built anew meanwhile")
+        (c.out / "key").write_text(key, encoding="ascii")
+        return result
+
+    def outcomes(self, todo: Sequence[Guest], jobs: int, tell: Tell,
+                 kept_only: bool = False) -> list[boot.Result | GuestError | None]:
+        """In the order of @todo, in which they are started."""
+        lock, number = threading.Lock(), 0
+
+        def one(guest: Guest) -> boot.Result | GuestError | None:
+            nonlocal number
+            found: boot.Result | GuestError | None
+            try:
+                found = self.answer(guest, kept_only)
+            except GuestError as error:
+                found = error
+            with lock:
+                number += 1
+                tell(number, len(todo), guest, isinstance(found, GuestError)
+                     or found is not None and found.seconds > 0)
+            return found
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(one, todo))
+
+    def answers(self, todo: Sequence[Guest], jobs: int) -> list[boot.Result]:
+        """If guests fail, the error names them, once the others have ended."""
+        found = self.outcomes(todo, jobs, Bar(sys.stderr))
+        failed = [f"{guest.name}: {answer} ({self.out / guest.name}/console.log)"
+                  for guest, answer in zip(todo, found) if isinstance(answer, GuestError)]
+        if failed:
+            raise GuestError(f"{len(failed)} of {len(todo)} guests failed; what the others "
+                             "answered is kept for the next time", failed)
+        return [answer for answer in found if isinstance(answer, boot.Result)]
