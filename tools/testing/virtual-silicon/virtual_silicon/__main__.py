@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from . import boot, commands, measurements, paths, sensitivity
-from .errors import GuestError, MissingError, UsageError
+from . import boot, cli, commands, measurements, paths, sensitivity
 
 #: What add_subparsers() returns has no public name.
 Commands = Any
@@ -235,35 +232,11 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
-    """So that SIGTERM runs the same clean-up as ctrl-C."""
-    boot.interrupted.set()
-    raise KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
-
-
 def main() -> int:
-    args = parser().parse_args()
-    signal.signal(signal.SIGTERM, _terminated)
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _terminated)
-    try:
+    def run() -> int:
+        args = parser().parse_args()
         return args.run(args)
-    except UsageError as error:
-        print(f"virtual-silicon: {error}", file=sys.stderr)
-        return 2
-    except MissingError as error:
-        print(f"virtual-silicon: {error}", file=sys.stderr)
-        return 3
-    except GuestError as error:
-        print(f"virtual-silicon: {error}", file=sys.stderr)
-        for line in error.tail:
-            print(f"  | {line}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("virtual-silicon: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        return 141
+    return cli.ended("virtual-silicon", run)
 
 
 if __name__ == "__main__":
