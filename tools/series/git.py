@@ -16,7 +16,9 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     env = {k: v for k, v in proc.environment().items() if not k.startswith("GIT_")}
     env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1", TZ="UTC",
                GIT_COMMITTER_NAME=_NAME, GIT_COMMITTER_EMAIL=_MAIL,
-               GIT_AUTHOR_NAME=_NAME, GIT_AUTHOR_EMAIL=_MAIL)
+               GIT_AUTHOR_NAME=_NAME, GIT_AUTHOR_EMAIL=_MAIL,
+               # In a container the repository may be another user's than root's.
+               GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory", GIT_CONFIG_VALUE_0="*")
     env.update(extra or {})
     return env
 

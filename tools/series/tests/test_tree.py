@@ -156,3 +156,10 @@ def test_mail_without_author(place):
     (place.top / "patches/0002-lib.patch").write_text("Subject: lib: no author\n\n---\n")
     with pytest.raises(Fail, match="0002-lib.patch: the mail has no 'From:"):
         place.make()
+
+
+def test_repository_of_another_user(tmp_path):
+    """As in a container, whose root sees the repository of a user."""
+    git.run("init", "--quiet", tmp_path)
+    other = {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+    assert git.run("ls-files", repo=tmp_path, env=other) == ""
