@@ -8,6 +8,7 @@
 
 TRACING=/sys/kernel/tracing
 SCRIPTS=${SCRIPTS:-/usr/lib/vs}
+PG=/usr/lib/postgresql/15/bin
 
 servers()
 {
@@ -16,11 +17,28 @@ servers()
 	sleep 0.3
 }
 
+# For pgbench. The server refuses to be root; no text search, for that takes seconds to set up.
+database()
+{
+	echo "postgres:x:26:26::/tmp:/bin/sh" >>/etc/passwd
+	echo "postgres:x:26:" >>/etc/group
+	chmod 1777 /tmp
+	: >/usr/share/postgresql/15/snowball_create.sql
+	su postgres -c "LC_ALL=C $PG/initdb -N -A trust -T simple -E SQL_ASCII /tmp/pg" \
+		>/tmp/database 2>&1 || return
+	su postgres -c "exec $PG/postgres -D /tmp/pg -F -k /tmp -c listen_addresses= \
+		-c shared_buffers=32MB -c autovacuum=off" >>/tmp/database 2>&1 &
+	sleep 0.5
+	$PG/pgbench -h /tmp -U postgres -q -i postgres >>/tmp/database 2>&1
+}
+
+# $1: batch
 prepare()
 {
 	echo "msr == 0x199 || msr == 0x774 || msr == 0xc0010062" >$TRACING/events/msr/write_msr/filter
 	echo 1 >$TRACING/events/msr/write_msr/enable
 	servers
+	[ "$1" != pgbench ] || database || { tail -n 5 /tmp/database; return 1; }
 }
 
 # Refuses what does not hold. "-" leaves a knob as it is.
@@ -50,6 +68,28 @@ only()
 	done
 }
 
+# The load file's first lines once per client: none survives the last, a write beyond the limit.
+# $1: clients
+dbench_once()
+{
+	rm -rf /tmp/clients
+	head -n 1500 /usr/share/dbench/client.txt >/tmp/dbench.txt
+	printf '%s\n' 'NTCreateX "\clients\client1\end" 0x40 0x2 9999 NT_STATUS_OK' \
+		'WriteX 9999 2000000000 1 1 NT_STATUS_OK' >>/tmp/dbench.txt
+	# It sleeps for 100 ms before its clients begin.
+	(ulimit -f 1000000
+	 stopwatch -w 100 dbench -c /tmp/dbench.txt -D /tmp -t 9 "$1")
+}
+
+# $1: what a transaction is, $2: transactions of each client, $3: clients, $4: seed
+pgbench()
+{
+	# Its vacuum is not measured.
+	$PG/pgbench -h /tmp -U postgres $1 -t 1 postgres >/tmp/output 2>&1
+	stopwatch -n $(($2 * $3)) $PG/pgbench -h /tmp -U postgres -n $1 -t "$2" -c "$3" -j "$3" \
+		--random-seed="$4" postgres
+}
+
 # $1: load, $2: its parameter, $3: seed
 load()
 {
@@ -57,6 +97,9 @@ load()
 	tbench)		# What clients do differs from part to part of their file.
 			stopwatch -f $((10000000 * $2)) -b $((10000000 * $2)) \
 				tbench -c /usr/share/dbench/client.txt -t 9 "$2" 127.0.0.1 ;;
+	dbench)		dbench_once "$2" ;;
+	pgbench-ro)	pgbench -S 250 "$2" "$3" ;;
+	pgbench-rw)	pgbench "" 40 "$2" "$3" ;;
 	netudp)		stopwatch -w 40 -t 100 iperf3 -c 127.0.0.1 -t 9 -u -b 0 -l "$2" ;;
 	nettcp)		stopwatch -w 40 -t 100 iperf3 -c 127.0.0.1 -t 9 -l "$2" ;;
 	hackbench)	stopwatch hackbench -g "$2" -l 40 ;;

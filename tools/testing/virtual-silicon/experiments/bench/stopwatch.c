@@ -3,12 +3,15 @@
  * stopwatch: what a command takes.
  *
  *	stopwatch COMMAND...			until it ends
+ *	stopwatch -w MS COMMAND...		from so long after its start until it ends
  *	stopwatch -w MS -t MS COMMAND...	for the second time after the first
  *	stopwatch -f BYTES -b BYTES COMMAND...	for the second number of bytes over the
  *						loopback device after the first
  *
  * The last two kill it and its children then. A load whose parts differ is compared over
  * the same part, however fast it is, by bytes and not by time.
+ *
+ * With -n NUMBER this is printed for the bytes.
  *
  * Prints: seconds, joules of all packages, bytes over the loopback device, what APERF and
  * MPERF rose by over all CPUs. The command's output goes to /tmp/output. Exit status: the
@@ -132,12 +135,12 @@ static void wait_bytes(uint64_t bytes, pid_t pid)
 int main(int argc, char **argv)
 {
 	double warm = 0, window = 0;
-	uint64_t first = 0, count = 0;
+	uint64_t first = 0, count = 0, done = 0;
 	struct reading from = { 0 }, to;
 	int option, status = 0;
 	pid_t pid;
 
-	while ((option = getopt(argc, argv, "+w:t:f:b:")) != -1) {
+	while ((option = getopt(argc, argv, "+w:t:f:b:n:")) != -1) {
 		if (option == 'w')
 			warm = atof(optarg);
 		else if (option == 't')
@@ -146,13 +149,15 @@ int main(int argc, char **argv)
 			first = strtoull(optarg, NULL, 0);
 		else if (option == 'b')
 			count = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			done = strtoull(optarg, NULL, 0);
 		else
 			return 125;
 	}
 	if (optind == argc)
 		return 125;
 	first += number(LOOPBACK);
-	if (!window && !count)
+	if (!warm && !count)
 		from = reading();
 	pid = start(argv + optind);
 	if (pid < 0)
@@ -176,12 +181,16 @@ int main(int argc, char **argv)
 		waitpid(pid, &status, 0);
 		status = 0;
 	} else {
+		if (warm) {
+			rest(warm);
+			from = reading();
+		}
 		waitpid(pid, &status, 0);
 		to = reading();
 	}
 	printf("%.6f %.4f %llu %llu %llu\n", to.seconds - from.seconds,
 	       (to.energy_uj - from.energy_uj) / 1e6,
-	       (unsigned long long)(to.bytes - from.bytes),
+	       (unsigned long long)(done ? done : to.bytes - from.bytes),
 	       (unsigned long long)(to.aperf - from.aperf),
 	       (unsigned long long)(to.mperf - from.mperf));
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;

@@ -47,10 +47,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Load:
-    """@rate: bytes per second count; else the seconds until it ends, or what it prints."""
+    """@rate: what counts per second; else the seconds until it ends, or what it prints."""
 
     name: str
-    rate: bool = False
+    rate: str = ""
     prints: bool = False
     batch: str = "short"	# loads of one batch share guests
 
@@ -80,9 +80,12 @@ class Cell:
 
 
 LOADS = {load.name: load for load in (
-    Load("tbench", rate=True, batch="tbench"),
-    Load("netudp", rate=True),
-    Load("nettcp", rate=True),
+    Load("tbench", rate="bytes", batch="tbench"),
+    Load("netudp", rate="bytes"),
+    Load("nettcp", rate="bytes"),
+    Load("pgbench-ro", rate="transactions", batch="pgbench"),
+    Load("pgbench-rw", rate="transactions", batch="pgbench"),
+    Load("dbench"),
     Load("hackbench"),
     Load("gitsource"),
     Load("kernbench", batch="kernbench"),
@@ -148,6 +151,9 @@ def parameters(machine: Machine, load: str, full: bool) -> tuple[int, ...]:
     if load == "c02hack" or load in ("pipe", "cyclictest") and machine is not SKYLAKE:
         return ()
     return {"tbench": (1, 2, 4, n, 2 * n, 4 * n) if full else (1, n // 2, 2 * n),
+            "pgbench-ro": (1, 2, 4, n, 2 * n) if full else (n // 2,),
+            "pgbench-rw": (1, 2, 4, n, 2 * n) if full else (n // 2,),
+            "dbench": (1, 2, 4, n, 2 * n) if full else (n // 2,),
             "netudp": (64, 1024, 8192) if full else (1024,),
             "nettcp": (64, 1024, 8192) if full else (1024,),
             "hackbench": (1, 2, 4) if full else (2,),
@@ -192,7 +198,7 @@ class Start:
     def job(self) -> Job:
         """A step per setting; a repetition of a load comes after all others."""
         job = Job()
-        job.step("prepare", ". /usr/lib/vs/bench.sh; prepare; dmesg | grep -i 'max freq\\|"
+        job.step("prepare", f". /usr/lib/vs/bench.sh; prepare {self.batch} || return; dmesg | grep -i 'max freq\\|"
                  "invarian'; cat $CPU/cpu0/cpufreq/scaling_driver")
         for setting in dict.fromkeys(cell.setting for cell in self.cells):
             wanted = [f"cell {c.load.name} {c.parameter} {c.seed}" for seed in range(1, SEEDS + 1)

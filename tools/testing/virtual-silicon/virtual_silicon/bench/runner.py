@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parents[2] / "experiments/bench"
 
 @dataclass(frozen=True)
 class Result:
-    """@amount: bytes, or 1; @value: what counts where the load prints it."""
+    """@amount: bytes or transactions, or 1; @value: what counts where the load prints it."""
 
     seconds: float
     joules: float
@@ -61,7 +61,7 @@ def result(cell: Cell, words: list[str], tsc_khz: int, said: str, log: str) -> R
             return Failure(f"status {status:.0f}: {said}", log)
         if min(seconds, joules) <= 0 or cell.load.rate and not amount or \
                 cell.load.prints and not any(value):
-            raise ValueError("time, energy, bytes or value is 0 or missing")
+            raise ValueError("time, energy, amount or value is 0 or missing")
         return Result(seconds, joules, amount if cell.load.rate else 1,
                       aperf / mperf * tsc_khz / 1000, int(updates), *value)
     except (ValueError, ZeroDivisionError, TypeError) as error:

@@ -45,7 +45,8 @@ class Table:
     published: str = ""
 
 
-_LOADS = ("tbench", "netudp", "nettcp", "hackbench", "kernbench", "gitsource")
+_LOADS = ("tbench", "netudp", "nettcp", "pgbench-ro", "pgbench-rw", "dbench",
+          "hackbench", "kernbench", "gitsource")
 _ALL = (SKYLAKE, BROADWELL, HASWELL, ROME)
 TABLES = (
     Table("invariance", "Invariant schedutil with several freq_max, over schedutil that is not",
@@ -202,7 +203,7 @@ def detail(table: Table, machine: Machine, load: str, measured: Measured) -> Gri
             row.append(text if column == table.baseline else
                        f"{text} ({100 * (ratio.value - 1):+.1f} %)")
         rows.append(row)
-    unit = "bytes/s" if LOADS[load].rate else "us" if LOADS[load].prints else "s"
+    unit = f"{LOADS[load].rate}/s" if LOADS[load].rate else "us" if LOADS[load].prints else "s"
     return Grid(f"{machine.name}, {load}, {unit}", rows)
 
 
