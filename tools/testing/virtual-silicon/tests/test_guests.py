@@ -70,6 +70,6 @@ def test_kept_trace(guests: Guests, tmp_path: Path) -> None:
     c.out.mkdir()
     (c.out / "key").write_text(guests.key(g))
     (c.out / "results.log").write_text(ANSWER)
-    kept = guests.answer(g, kept_only=True)
+    kept = guests.kept(g)
     assert kept and kept.trace == c.out / "trace.gz"
-    assert guests.answer(guest(tmp_path), kept_only=True) is None
+    assert guests.kept(guest(tmp_path)) is None

@@ -103,14 +103,19 @@ class Guests:
                    for name, data in guest.job.files.items()))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def answer(self, guest: Guest, kept_only: bool = False) -> boot.Result | None:
-        """What was kept, else of a boot. @kept_only: nothing if one is needed."""
+    def kept(self, guest: Guest) -> boot.Result | None:
+        """What the same start answered before."""
+        out = self.out / guest.name
+        found = boot.kept(out, self.key(guest))
+        if found and guest.trace:
+            found.trace = out / "trace.gz"
+        return found
+
+    def answer(self, guest: Guest) -> boot.Result:
+        """What was kept, else of a boot."""
+        if found := self.kept(guest):
+            return found
         c, key = self.config(guest), self.key(guest)
-        kept = boot.kept(c.out, key)
-        if kept or kept_only:
-            if kept and guest.trace:
-                kept.trace = c.out / "trace.gz"
-            return kept
         c.out.mkdir(parents=True, exist_ok=True)
         (c.out / "key").unlink(missing_ok=True)
         if c.faults:
@@ -130,7 +135,7 @@ class Guests:
             nonlocal number
             found: boot.Result | GuestError | None
             try:
-                found = self.answer(guest, kept_only)
+                found = self.kept(guest) if kept_only else self.answer(guest)
             except GuestError as error:
                 found = error
             with lock:
