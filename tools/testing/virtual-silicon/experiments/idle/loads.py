@@ -16,16 +16,16 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon import cli, initramfs, paths  # noqa: E402
 from virtual_silicon.bench.stats import welch  # noqa: E402
-from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon.errors import GuestError  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 
@@ -99,26 +99,14 @@ def parse(kernel: str, text: str, into: Results) -> None:
         samples.below.append(below / seconds)
 
 
-def job(args: argparse.Namespace, seed: int) -> bytes:
+def guest(args: argparse.Namespace, kernel: str, seed: int) -> Guest:
     j = Job()
     # Time moves on by a little, and with it everything that depends on chance.
     j.step("loads", f"LOADS='{' '.join(args.loads)}'; . /usr/lib/vs/loads.sh; "
            f"sleep 0.{37 * seed + 1:04d}; "
            f"rounds {args.rounds} '{' '.join(args.idle)}' '{' '.join(args.frequency)}'")
     j.step("dmesg", "dmesg")
-    return j.archive()
-
-
-def run(args: argparse.Namespace, archive: Path, kernel: str, seed: int) -> tuple[str, str]:
-    out = Path(args.out) / f"loads-{kernel}-{seed}"
-    result = boot.run(boot.Config(
-        machine=machine.load(args.machine), cpus=args.cpus,
-        kernel=paths.kernel(getattr(args, kernel)), qemu=paths.qemu(None),
-        initramfs=archive, out=out, job=job(args, seed), mode="deterministic",
-        append=f"intel_pstate=passive {args.append}", trace=args.trace, compact=True,
-        limits=boot.Limits(boot=300, silence=1800, overall=14400)))
-    print(f"{kernel}, boot {seed}: {result.seconds:.0f} s", file=sys.stderr)
-    return kernel, result.text("loads")
+    return cli.guest(args, f"loads-{kernel}-{seed}", kernel, j, args.trace)
 
 
 def change(sign: str, reference: list[float], values: list[float]) -> tuple[float, float]:
@@ -194,23 +182,16 @@ def words(text: str) -> list[str]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    cli.options(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
     parser.add_argument("--rounds", type=int, default=2, help="in each boot")
-    parser.add_argument("--boots", type=int, default=3, help="of each kernel")
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
-    parser.add_argument("--machine", default=str(HERE / "sapphire-rapids-fine.toml"))
-    parser.add_argument("--cpus", type=int, default=4)
-    parser.add_argument("--base", default="base", help="the base's image")
-    parser.add_argument("--patched", default="patched", help="our image")
     parser.add_argument("--kernels", type=words, default=["base", "patched"])
     parser.add_argument("--idle", type=words, default=["menu", "teo"])
     parser.add_argument("--frequency", type=words, default=["performance", "schedutil"])
     parser.add_argument("--loads", type=words, default=list(LOADS))
-    parser.add_argument("--append", default="", help="more for the kernel command line")
     parser.add_argument("--trace", action="store_true", help="keep the model's traces")
     parser.add_argument("--first", type=int, default=0, help="number of the first boot")
     parser.add_argument("--read", metavar="JSON", nargs="+",
                         help="print the table of earlier runs, all together")
-    parser.add_argument("--out", default=str(paths.BUILD / "idle"))
     args = parser.parse_args()
     if unknown := set(args.loads) - set(LOADS):
         parser.error(f"unknown loads {unknown}; there are: {', '.join(LOADS)}")
@@ -218,26 +199,21 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(args: argparse.Namespace) -> Results:
-    out = Path(args.out)
-    archive = initramfs.ensure(out / "guest", paths.selftests(), more=HERE / "recipe.txt")
+    archive = initramfs.ensure(args.out / "guest", paths.selftests(), more=HERE / "recipe.txt")
     results: Results = defaultdict(Samples)
-    with ThreadPoolExecutor(args.jobs) as pool:
-        boots = [pool.submit(run, args, archive, kernel, seed)
-                 for seed in range(args.first, args.first + args.boots)
-                 for kernel in args.kernels]
-        for done in boots:
-            parse(*done.result(), results)
-    (out / "loads.json").write_text(json.dumps(to_json(results), indent=1) + "\n")
+    boots = [(kernel, seed) for seed in range(args.first, args.first + args.boots)
+             for kernel in args.kernels]
+    answers = Guests(args.out, archive, paths.qemu()).answers(
+        [guest(args, *which) for which in boots], args.jobs)
+    for (kernel, _), answer in zip(boots, answers):
+        parse(kernel, answer.text("loads"), results)
+    (args.out / "loads.json").write_text(json.dumps(to_json(results), indent=1) + "\n")
     return results
 
 
 def main() -> int:
     args = arguments()
-    try:
-        results = read(args.read) if args.read else measure(args)
-    except (GuestError, MissingError) as error:
-        print(f"loads: {error}", file=sys.stderr)
-        return 1
+    results = read(args.read) if args.read else measure(args)
     for frequency in dict.fromkeys(key[0] for key in results):
         print(table(results, frequency, [n for n in LOADS if any(
             key[0] == frequency and key[3] == n for key in results)]) + "\n")
@@ -245,4 +221,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("loads", main))
