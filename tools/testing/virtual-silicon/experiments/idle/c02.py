@@ -13,15 +13,15 @@ import json
 import statistics
 import sys
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
+from virtual_silicon import boot, cli, initramfs, paths  # noqa: E402
 from virtual_silicon.bench import stats  # noqa: E402
-from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon.errors import GuestError  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 #: Rows: kernel; governor, latency limit in us, idle_poll, states allowed.
@@ -77,32 +77,30 @@ def parse(text: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def run(args: argparse.Namespace, archive: Path, kernel: str, number: int) -> Values:
+def cases(args: argparse.Namespace, kernel: str) -> list[str]:
+    return [name for name, (which, _) in CASES.items()
+            if which == kernel and (not args.cases or name in args.cases)]
+
+
+def guest(args: argparse.Namespace, kernel: str, number: int) -> Guest:
     job = Job()
     job.step("clock", f"put userspace $CPU/cpu[0-9]*/cpufreq/scaling_governor; "
              f"put {args.khz} $CPU/cpu[0-9]*/cpufreq/scaling_setspeed; "
              f"sleep 1.{37 * number + 1:04d}")
-    cases = [name for name, (which, _) in CASES.items()
-             if which == kernel and (not args.cases or name in args.cases)]
-    for i, name in enumerate(cases):
+    for i, name in enumerate(cases(args, kernel)):
         job.step(f"case-{i}", f". /usr/lib/vs/c02.sh; under {CASES[name][1]}; loads")
-    result = boot.run(boot.Config(
-        machine=machine.load(args.machine), cpus=args.cpus,
-        kernel=paths.kernel(getattr(args, kernel)), qemu=paths.qemu(None),
-        initramfs=archive, out=Path(args.out) / f"c02-{kernel}-{number}", job=job.archive(),
-        mode="deterministic", trace=False, append=f"intel_pstate=passive {args.append}",
-        limits=boot.Limits(boot=600, silence=1800, overall=7200)))
-    print(f"{kernel}, boot {number}: {result.seconds:.0f} s", file=sys.stderr)
-    values: Values = defaultdict(lambda: defaultdict(list))
-    for i, name in enumerate(cases):
+    return cli.guest(args, f"c02-{kernel}-{number}", kernel, job)
+
+
+def read(result: boot.Result, names: list[str], into: Values) -> None:
+    for i, name in enumerate(names):
         found = parse(result.text(f"case-{i}"))
-        for column, key in COLUMNS.items():
-            if key in found:
-                values[name][column].append(found[key])
-        if not values[name]:
+        if not found.keys() & COLUMNS.values():
             raise GuestError(f"{name}: the guest measured nothing",
                              result.text(f"case-{i}").splitlines()[-5:])
-    return values
+        for column, key in COLUMNS.items():
+            if key in found:
+                into[name][column].append(found[key])
 
 
 def cell(values: list[float]) -> str:
@@ -128,36 +126,22 @@ def table(values: Values) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--boots", type=int, default=5, help="repetitions (default 5)")
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
-    parser.add_argument("--machine", default=str(HERE / "sapphire-rapids-fine.toml"))
-    parser.add_argument("--cpus", type=int, default=4)
+    cli.options(parser, "idle", HERE / "sapphire-rapids-fine.toml", 5)
     parser.add_argument("--khz", type=int, default=3_800_000)
-    parser.add_argument("--base", default="base", help="the base's image")
-    parser.add_argument("--patched", default="patched", help="our image")
-    parser.add_argument("--append", default="", help="more for the kernel command line")
     parser.add_argument("--cases", nargs="+", choices=list(CASES), metavar="ROW",
                         help="these rows only")
-    parser.add_argument("--out", default=str(paths.BUILD / "idle"))
     args = parser.parse_args()
     values: Values = defaultdict(lambda: defaultdict(list))
-    try:
-        archive = initramfs.ensure(Path(args.out) / "guest-c02", None,
-                                   more=HERE / "c02-recipe.txt")
-        with ThreadPoolExecutor(args.jobs) as pool:
-            boots = [pool.submit(run, args, archive, kernel, number)
-                     for number in range(args.boots) for kernel in ("base", "patched")]
-            for done in boots:
-                for name, columns in done.result().items():
-                    for column, found in columns.items():
-                        values[name][column] += found
-    except (GuestError, MissingError) as error:
-        print(f"c02: {error}", file=sys.stderr)
-        return 1
-    Path(args.out, "c02.json").write_text(json.dumps(values, indent=1) + "\n")
+    archive = initramfs.ensure(args.out / "guest-c02", more=HERE / "c02-recipe.txt")
+    boots = [(kernel, number) for number in range(args.boots) for kernel in ("base", "patched")]
+    results = Guests(args.out, archive, paths.qemu()).answers(
+        [guest(args, *which) for which in boots], args.jobs)
+    for (kernel, _), result in zip(boots, results):
+        read(result, cases(args, kernel), values)
+    (args.out / "c02.json").write_text(json.dumps(values, indent=1) + "\n")
     print(table(values))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("c02", main))
