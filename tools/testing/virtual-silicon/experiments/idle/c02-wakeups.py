@@ -14,15 +14,14 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
-from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon import boot, cli, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 #: What the trace of a slow one is made of.
@@ -96,7 +95,7 @@ def explain(slow: Slow, trace: str) -> str:
         for what, ns in spent.most_common())
 
 
-def job(args: argparse.Namespace, number: int) -> bytes:
+def guest(args: argparse.Namespace, number: int) -> Guest:
     t, test = "/sys/kernel/tracing", "/sys/kernel/debug/wakeup_test"
     j = Job()
     j.step("only", f"for d in $CPU/cpu*/cpuidle/state*; do read -r n <$d/name; "
@@ -112,17 +111,12 @@ def job(args: argparse.Namespace, number: int) -> bytes:
     j.step("slow", f"cat {test}/slow")
     j.step("trace", f"[ $(wc -l <{test}/slow) = 1 ] || cat {t}/trace")
     j.step("dmesg", "dmesg")
-    return j.archive()
+    return Guest(f"wakeups-c02-{number}", machine.load(args.machine),
+                 args.cpus[number % len(args.cpus)], paths.kernel(args.kernel), j,
+                 "intel_pstate=passive cpufreq.default_governor=performance")
 
 
-def run(args: argparse.Namespace, archive: Path, number: int) -> dict:
-    cpus = args.cpus[number % len(args.cpus)]
-    result = boot.run(boot.Config(
-        machine=machine.load(args.machine), cpus=cpus, kernel=paths.kernel(args.kernel),
-        qemu=paths.qemu(None), initramfs=archive, out=Path(args.out) / f"wakeups-c02-{number}",
-        job=job(args, number), mode="deterministic", trace=False,
-        append="intel_pstate=passive cpufreq.default_governor=performance",
-        limits=boot.Limits(boot=900, silence=7200, overall=7200)))
+def parse(cpus: int, result: boot.Result) -> dict:
     before, after = (int(word) for word in result.text("run").split())
     rows = [line.split() for line in result.text("result").splitlines()[1:]]
     slow = [Slow(w[0], w[1], *map(int, w[2:])) for w in
@@ -155,29 +149,20 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
     parser.add_argument("--machine", default="sapphire-rapids")
     parser.add_argument("--kernel", default="patched")
-    parser.add_argument("--out", default=str(paths.BUILD / "idle"))
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "idle")
     args = parser.parse_args()
     runs: list[dict] = []
-    number, under_way = args.first, set[Future]()
-    try:
-        archive = initramfs.ensure(Path(args.out) / "guest-c02", None)
-        with ThreadPoolExecutor(args.jobs) as pool:
-            while sum(r["entries"] for r in runs) < args.entries:
-                while len(under_way) < args.jobs:
-                    under_way.add(pool.submit(run, args, archive, number))
-                    number += 1
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                for future in done:
-                    runs.append(future.result())
-                    print("\n".join([json.dumps({k: v for k, v in runs[-1].items() if k != "slow"}),
-                                     *runs[-1]["slow"]]), file=sys.stderr, flush=True)
-                Path(args.out, "c02-wakeups.json").write_text(json.dumps(runs, indent=1) + "\n")
-    except (GuestError, MissingError) as error:
-        print(f"c02-wakeups: {error}", file=sys.stderr)
-        return 1
+    guests = Guests(args.out, initramfs.ensure(args.out / "guest-c02"), paths.qemu())
+    while sum(r["entries"] for r in runs) < args.entries:
+        todo = [guest(args, args.first + len(runs) + i) for i in range(args.jobs)]
+        for g, answer in zip(todo, guests.answers(todo, args.jobs)):
+            runs.append(parse(g.cpus, answer))
+            print("\n".join([json.dumps({k: v for k, v in runs[-1].items() if k != "slow"}),
+                             *runs[-1]["slow"]]), file=sys.stderr, flush=True)
+        (args.out / "c02-wakeups.json").write_text(json.dumps(runs, indent=1) + "\n")
     print(sums(runs))
     return int(any(r["late"] for r in runs))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("c02-wakeups", main))
