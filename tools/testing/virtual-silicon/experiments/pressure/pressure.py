@@ -14,7 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1])]
 
-from virtual_silicon import boot, guestdata, initramfs, machine, paths, trace  # noqa: E402
+from virtual_silicon import boot, cli, guestdata, initramfs, machine, paths, trace  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 HOGS = "any:0:0"
@@ -83,23 +84,20 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--ms", type=int, default=300)
     parser.add_argument("--mix", type=int, help="only this one, by its number from 0")
-    parser.add_argument("--out", default=str(paths.BUILD / "experiments"))
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "experiments")
     args = parser.parse_args()
     mixes = list(MIXES) if args.mix is None else [list(MIXES)[args.mix]]
-    program = Path(args.out) / "vs-mix"
+    program = args.out / "vs-mix"
     program.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["gcc", "-O2", "-static", "-o", program, HERE / "vs-mix.c", "-lpthread"],
                    check=True)
     job, rows = work(program.read_bytes(), args.kernel, args.repeats, args.ms, mixes)
-    out = Path(args.out) / f"pressure-{Path(args.kernel).name}"
     append = "intel_pstate=passive cpufreq.default_governor=schedutil"
-    result = boot.run(boot.Config(
-        machine=machine.load(str(HERE / "two-steep.toml")), cpus=8,
-        kernel=paths.kernel(args.kernel), qemu=paths.qemu(args.qemu),
-        initramfs=initramfs.ensure(Path(args.out) / "guest", None), out=out,
-        job=job.archive(), mode="deterministic",
-        append=append + (f" freq_invariance={args.policy}" if pressure(args.kernel) else ""),
-        limits=boot.Limits(boot=900, silence=1800, overall=7200)))
+    guests = Guests(args.out, initramfs.ensure(args.out / "guest"), paths.qemu(args.qemu))
+    [result] = guests.answers([Guest(
+        f"pressure-{Path(args.kernel).name}", machine.load(str(HERE / "two-steep.toml")), 8,
+        paths.kernel(args.kernel), job,
+        append + f" freq_invariance={args.policy}" * pressure(args.kernel), trace=True)], 1)
     print(guestdata.warnings(result.text("dmesg")))
     for name in mixes:
         for on in (0, 1):
@@ -118,4 +116,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("pressure", main))
