@@ -15,15 +15,15 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
-from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon import cli, initramfs, paths  # noqa: E402
+from virtual_silicon.errors import GuestError  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 #: What a load's result is, by the unit; of time, less is better.
@@ -72,21 +72,14 @@ def parse(kernel: str, text: str, tsc_khz: int) -> list[Sample]:
     return samples
 
 
-def run(args: argparse.Namespace, archive: Path, kernel: str, number: int) -> list[Sample]:
+def guest(args: argparse.Namespace, kernel: str, number: int) -> Guest:
     variants = [COLUMNS[c][1] for c in args.columns if COLUMNS[c][0] == kernel]
     job = Job()
     # Each boot begins at another phase of everything.
     job.step("loads", f"SECONDS_EACH={args.seconds}; . /usr/lib/vs/conversations.sh; "
              f"sleep 0.{37 * number + 1:04d}; "
              f"measure_all '{' '.join(variants)}' '{' '.join(args.loads)}' {args.repeat}")
-    which = machine.load(args.machine)
-    result = boot.run(boot.Config(
-        machine=which, cpus=args.cpus, kernel=paths.kernel(getattr(args, kernel)),
-        qemu=paths.qemu(None), initramfs=archive, out=Path(args.out) / f"{kernel}-{number}",
-        job=job.archive(), mode="deterministic", append=f"intel_pstate=passive {args.append}",
-        trace=False, limits=boot.Limits(boot=600, silence=7200, overall=14400)))
-    print(f"{kernel}, boot {number}: {result.seconds:.0f} s", file=sys.stderr, flush=True)
-    return parse(kernel, result.text("loads"), which.tsc_khz)
+    return cli.guest(args, f"{kernel}-{number}", kernel, job)
 
 
 def middle(values: list[float], form: str) -> str:
@@ -131,20 +124,13 @@ def words(text: str) -> list[str]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    cli.options(parser, "conversations", HERE / "idle/sapphire-rapids-fine.toml", 1)
     parser.add_argument("--loads", type=words, default=list(RATES + TIMES))
     parser.add_argument("--columns", type=words, default=list(COLUMNS))
     parser.add_argument("--seconds", type=float, default=1, help="of each load")
     parser.add_argument("--repeat", type=int, default=1, help="in each boot")
-    parser.add_argument("--boots", type=int, default=1, help="of each kernel")
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
-    parser.add_argument("--machine", default=str(HERE / "idle/sapphire-rapids-fine.toml"))
-    parser.add_argument("--cpus", type=int, default=4)
-    parser.add_argument("--base", default="base", help="the base's image")
-    parser.add_argument("--patched", default="patched", help="our image")
-    parser.add_argument("--append", default="", help="more for the kernel command line")
     parser.add_argument("--read", metavar="JSON", nargs="+",
                         help="print the table of earlier runs, all together")
-    parser.add_argument("--out", default=str(paths.BUILD / "conversations"))
     args = parser.parse_args()
     for what, known in (("loads", RATES + TIMES), ("columns", tuple(COLUMNS))):
         if unknown := set(getattr(args, what)) - set(known):
@@ -153,28 +139,25 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(args: argparse.Namespace) -> list[Sample]:
-    out = Path(args.out)
-    archive = initramfs.ensure(out / "guest", more=HERE / "conversations-recipe.txt")
-    kernels = list(dict.fromkeys(COLUMNS[c][0] for c in args.columns))
-    with ThreadPoolExecutor(args.jobs) as pool:
-        boots = [pool.submit(run, args, archive, kernel, number)
-                 for number in range(args.boots) for kernel in kernels]
-        samples = [sample for done in boots for sample in done.result()]
-    (out / "samples.json").write_text(json.dumps([asdict(s) for s in samples], indent=1) + "\n")
+    archive = initramfs.ensure(args.out / "guest", more=HERE / "conversations-recipe.txt")
+    boots = [(kernel, number) for number in range(args.boots)
+             for kernel in dict.fromkeys(COLUMNS[c][0] for c in args.columns)]
+    guests = [guest(args, *which) for which in boots]
+    answers = Guests(args.out, archive, paths.qemu()).answers(guests, args.jobs)
+    samples = [sample for (kernel, _), g, answer in zip(boots, guests, answers)
+               for sample in parse(kernel, answer.text("loads"), g.machine.tsc_khz)]
+    (args.out / "samples.json").write_text(
+        json.dumps([asdict(s) for s in samples], indent=1) + "\n")
     return samples
 
 
 def main() -> int:
     args = arguments()
-    try:
-        samples = [Sample(**row) for file in args.read for row in
-                   json.loads(Path(file).read_text())] if args.read else measure(args)
-    except (GuestError, MissingError) as error:
-        print(f"conversations: {error}", file=sys.stderr)
-        return 1
+    samples = [Sample(**row) for file in args.read for row in
+               json.loads(Path(file).read_text())] if args.read else measure(args)
     print(table(samples))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("conversations", main))
