@@ -19,8 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
-from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon import cli, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import GuestError  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 #: "with C0.2" only has the idle part that the other lacks in it: five states.
@@ -33,17 +34,12 @@ Row = dict[str, float]
 Rows = dict[tuple[int, str, str], dict[str, Row]]	# HZ, table, load; by governor
 
 
-def run(args: argparse.Namespace, hz: int, which: str, kernel: Path, table: str) -> str:
+def guest(args: argparse.Namespace, hz: int, which: str, kernel: str, table: str) -> Guest:
     job = Job()
     job.step("wakeups", "/selftests/cpuidle_teo/wakeups")
-    result = boot.run(boot.Config(
-        machine=machine.load(args.machine), cpus=2, kernel=kernel, qemu=paths.qemu(None),
-        initramfs=initramfs.ensure(Path(args.out) / "guest-wakeups", paths.selftests()),
-        out=Path(args.out) / f"wakeups-{hz}-{which}{table}", job=job.archive(),
-        mode="deterministic", trace=False,
-        append="intel_pstate=passive cpufreq.default_governor=performance " + TABLES[table],
-        limits=boot.Limits(boot=300, silence=900, overall=3600)))
-    return result.text("wakeups")
+    return Guest(f"wakeups-{hz}-{which}{table}", machine.load(args.machine), 2,
+                 paths.kernel(kernel), job,
+                 "intel_pstate=passive cpufreq.default_governor=performance " + TABLES[table])
 
 
 def parse(text: str) -> dict[str, dict[str, Row]]:
@@ -59,19 +55,23 @@ def parse(text: str) -> dict[str, dict[str, Row]]:
 
 def measure(args: argparse.Namespace) -> Rows:
     rows: Rows = defaultdict(dict)
+    todo: dict[tuple[int, str, str], str] = {}	# HZ, which, table: image
     for kernel in args.kernel:
         hz, images = kernel.split("=")
         base, patched = images.split(",")
         for table in TABLES:
-            ours = parse(run(args, int(hz), "patched", paths.kernel(patched), table))
-            # The base has no C0.2
-            bases = parse(run(args, int(hz), "base", paths.kernel(base), table)) \
-                if not table or base != "base" else {}
-            for name, found in (("menu", ours["menu"]), ("teo", ours["teo"]),
-                                ("base teo", bases.get("teo", {}))):
+            todo[int(hz), "patched", table] = patched
+            if not table or base != "base":	# which has no C0.2
+                todo[int(hz), "base", table] = base
+    archive = initramfs.ensure(args.out / "guest-wakeups", paths.selftests())
+    answers = Guests(args.out, archive, paths.qemu()).answers(
+        [guest(args, hz, which, image, table) for (hz, which, table), image in todo.items()],
+        args.jobs)
+    for (number, which, table), answer in zip(todo, answers):
+        for governor, found in parse(answer.text("wakeups")).items():
+            if which == "patched" or governor == "teo":
                 for load, row in found.items():
-                    rows[int(hz), table, load][name] = row
-            print(f"HZ {hz} {table} done", file=sys.stderr)
+                    rows[number, table, load]["base " * (which == "base") + governor] = row
     return rows
 
 
@@ -101,21 +101,18 @@ def report(rows: Rows) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", default="sapphire-rapids")
-    parser.add_argument("--out", default=str(paths.BUILD / "idle"))
+    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "idle")
     parser.add_argument("kernel", nargs="*", default=["250=base,patched"],
                         help="HZ=BASE,PATCHED (default 250=base,patched)")
     args = parser.parse_args()
-    try:
-        rows = measure(args)
-    except (GuestError, MissingError) as error:
-        print(f"wakeups: {error}", file=sys.stderr)
-        return 1
+    rows = measure(args)
     print(report(rows))
-    (Path(args.out) / "wakeups.json").write_text(json.dumps(
+    (args.out / "wakeups.json").write_text(json.dumps(
         [{"hz": hz, "table": table, "load": load, **found}
          for (hz, table, load), found in rows.items()], indent=1) + "\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("wakeups", main))
