@@ -14,8 +14,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import invariance_util as util  # noqa: E402
-from virtual_silicon import boot, guestdata, initramfs, machine, paths  # noqa: E402
+from virtual_silicon import cli, guestdata, initramfs, machine, paths  # noqa: E402
 from virtual_silicon.boot import Result  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 from virtual_silicon.machine import Machine  # noqa: E402
 
@@ -23,18 +24,11 @@ PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
 
 
 def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
-        append: str = PASSIVE, faults: str = "") -> Result:
-    out = Path(args.out) / name
-    out.mkdir(parents=True, exist_ok=True)
-    path = None
-    if faults:
-        path = out / "faults"
-        path.write_text(faults, encoding="ascii")
-    return boot.run(boot.Config(
-        machine=m, cpus=cpus, kernel=paths.kernel(args.kernel), qemu=paths.qemu(None),
-        initramfs=initramfs.ensure(Path(args.out) / "guest", paths.selftests()), out=out,
-        job=job.archive(), mode="deterministic", append=append, faults=path,
-        limits=boot.Limits(boot=900, silence=1800, overall=7200)))
+        append: str = PASSIVE) -> Result:
+    guests = Guests(args.out, initramfs.ensure(args.out / "guest", paths.selftests()),
+                    paths.qemu())
+    return guests.answers([Guest(name, m, cpus, paths.kernel(args.kernel), job, append,
+                                 trace=True)], 1)[0]
 
 
 def fixed(args: argparse.Namespace) -> dict:
@@ -159,16 +153,16 @@ def main() -> int:
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
     parser.add_argument("--off", action="store_true", help="fixed without invariance")
-    parser.add_argument("--out", default=str(paths.BUILD / "experiments"))
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "experiments")
     parser.add_argument("--length", type=int, default=10_000,
                         help="virtual ms of each case of changing")
     parser.add_argument("--count", type=int, default=1000, help="toggles or rounds")
     args = parser.parse_args()
     data = experiments[args.experiment](args)
     name = Path(args.kernel).name + "-off" * args.off
-    (Path(args.out) / f"{args.experiment}-{name}.json").write_text(json.dumps(data, indent=1))
+    (args.out / f"{args.experiment}-{name}.json").write_text(json.dumps(data, indent=1))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("invariance", main))
