@@ -56,6 +56,21 @@ def test_program_not_installed_names_its_package(tmp_path: Path) -> None:
         initramfs.assemble(tmp_path, recipe)
 
 
+def test_package_that_is_not_installed(tmp_path: Path) -> None:
+    root, kept = tmp_path / "root", tmp_path / "build/packages"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text("Package: p\nVersion: 1\nArchitecture: all\n"
+                                         "Maintainer: m\nDescription: d\n")
+    (root / "data").write_bytes(b"of the package")
+    kept.mkdir(parents=True)
+    subprocess.run(["dpkg-deb", "-b", root, kept / "p_1_all.deb"], check=True,
+                   stdout=subprocess.DEVNULL)
+    recipe = tmp_path / "recipe.txt"
+    recipe.write_text("unpack p /data\n")
+    assert b"of the package" in initramfs.assemble(tmp_path / "build", recipe)
+    assert initramfs.packages(initramfs.read_recipe(recipe)) == []
+
+
 def test_helper_that_does_not_compile(tmp_path: Path) -> None:
     (tmp_path / "bad.c").write_text("int main(void) { return x; }\n")
     recipe = tmp_path / "recipe.txt"

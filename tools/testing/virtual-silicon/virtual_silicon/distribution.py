@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels of the distribution: an image and the modules that a guest needs.
+"""Packages of the distribution that are not installed, kernels above all.
 
 Debian's kernels have console, initramfs, intel_pstate, amd-pstate and intel_idle
 built in; registers, energy and the ACPI driver are modules.
@@ -40,10 +40,10 @@ class Kernel:
                 for number, name in enumerate(MODULES)}
 
 
-def unpack(package: Path, target: Path) -> Kernel:
-    """A .deb with a kernel; what is there already is used."""
+def unpacked(package: Path, target: Path) -> Path:
+    """Where the files of a .deb lie, not installed; what is there already is used."""
     if not package.is_file():
-        raise UsageError(f"kernel package {package}: not found")
+        raise UsageError(f"package {package}: not found")
     root = target / package.stem
     if not root.is_dir():
         scratch = target / f"{package.stem}.tmp"
@@ -53,6 +53,12 @@ def unpack(package: Path, target: Path) -> Kernel:
         if result.returncode:
             raise UsageError(f"{package}: {result.stderr.strip()}")
         scratch.rename(root)
+    return root
+
+
+def unpack(package: Path, target: Path) -> Kernel:
+    """A .deb with a kernel."""
+    root = unpacked(package, target)
     images = sorted(root.glob("boot/vmlinuz-*"))
     if not images:
         raise UsageError(f"{package} has no boot/vmlinuz-*")

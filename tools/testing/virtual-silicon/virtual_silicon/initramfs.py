@@ -15,6 +15,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import distribution
 from .cpio import Archive
 from .errors import GuestError, MissingError
 
@@ -27,7 +28,7 @@ class Item:
     """One line of the recipe."""
 
     line: int
-    kind: str		# "package", "own", "compile", "selftests"
+    kind: str		# "package", "unpack", "own", "compile"
     source: str
     target: str
     package: str = ""
@@ -40,19 +41,19 @@ def read_recipe(path: Path = RECIPE) -> list[Item]:
         if not words:
             continue
         kind, *rest = words
-        if kind == "package" and len(rest) == 2:
+        if kind in ("package", "unpack") and len(rest) == 2:
             items.append(Item(number, kind, rest[1], rest[1], rest[0]))
         elif kind in ("own", "compile") and len(rest) == 2:
             items.append(Item(number, kind, rest[0], rest[1]))
         else:
-            raise GuestError(f"{path}:{number}: expected 'package NAME FILE' or "
-                             f"'own|compile SOURCE TARGET', got {line.strip()!r}")
+            raise GuestError(f"{path}:{number}: expected 'package|unpack NAME FILE' "
+                             f"or 'own|compile SOURCE TARGET', got {line.strip()!r}")
     return items
 
 
 def packages(items: list[Item]) -> list[str]:
-    """Debian packages the recipe needs."""
-    return sorted({item.package for item in items if item.package})
+    """Debian packages that the recipe needs installed."""
+    return sorted({item.package for item in items if item.kind == "package"})
 
 
 def libraries(binary: Path) -> list[Path]:
@@ -119,6 +120,10 @@ def _add_item(archive: Archive, item: Item, directory: Path, build: Path) -> Non
         archive.copy(directory / source, item.target)
     elif item.kind == "compile":
         archive.copy(compiled(directory / source, build), item.target)
+    elif item.kind == "unpack":
+        where = build / "packages"
+        root = distribution.unpacked(distribution.fetch(item.package, where), where)
+        _add_program(archive, root / item.source.lstrip("/"), item.target)
     elif source.exists():
         _add_program(archive, source, item.target)
     else:
