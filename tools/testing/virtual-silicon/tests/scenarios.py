@@ -988,7 +988,7 @@ MIRRORS = (mirrors.wake("device", "C6", 2_700_000, 200),
 
 
 def mirrored(m: Machine, cpus: int) -> bytes:
-    return validate.job(MIRRORS)
+    return validate.job(MIRRORS).archive()
 
 
 SCENARIOS: dict[str, Scenario] = {

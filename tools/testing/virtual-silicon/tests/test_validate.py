@@ -13,7 +13,7 @@ import pytest
 from guests import Guests
 from virtual_silicon import boot, machine, measurements, mirrors, schema, sensitivity, validate
 from virtual_silicon.errors import GuestError, UsageError
-from virtual_silicon.job import Answer, Section
+from virtual_silicon.job import Answer, Job, Section
 from virtual_silicon.measurements import Band, Row
 from virtual_silicon.mirrors import Guest
 
@@ -163,9 +163,9 @@ def test_coefficients_exist() -> None:
 
 def _guest(outputs: dict[str, str], status: int = 0) -> validate.Boot:
     """Answers steps whose text contains the key."""
-    def start(guest: Guest, job: bytes) -> boot.Result:
+    def start(guest: Guest, job: Job) -> boot.Result:
         answer = Answer()
-        script = job.decode("utf-8", "replace")
+        script = job.script().decode()
         for number, step in re.findall(r"do_step\(\) \{ fresh; (.*)\n\}\nstep step-(\d+)",
                                        script):
             text = next(t for key, t in outputs.items() if key in number)
@@ -195,7 +195,7 @@ def test_failures_are_no_predictions() -> None:
         assert verdict.number == validate.NOT_MIRRORED
         assert verdict.how.startswith("failed")
 
-    def dies(guest: Guest, job: bytes) -> boot.Result:
+    def dies(guest: Guest, job: Job) -> boot.Result:
         raise GuestError("the emulator ended")
     verdict, = validate.judge([SWITCH], dies)
     assert verdict.how == "failed: the emulator ended"

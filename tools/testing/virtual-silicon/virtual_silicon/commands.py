@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import platform
 import re
@@ -29,6 +28,7 @@ from . import (
     installed,
     machine,
     measurements,
+    mirrors,
     paths,
     plot,
     qmp,
@@ -44,9 +44,8 @@ from . import (
 from .bench import cells, host, runner, tables
 from .bench import report as bench_report
 from .errors import MissingError, UsageError
-from .guests import Bar
+from .guests import Bar, Guest, Guests
 from .job import Job, Section
-from .mirrors import Guest
 
 DEFAULT_MACHINE = "sapphire-rapids"
 COMPARED_MACHINE = "platinum-8592"
@@ -310,23 +309,14 @@ def validate_command(args: argparse.Namespace) -> int:
             if re.search(args.rows, f"{row.cpu} {row.kind} {row.quantity}")]
     if not rows:
         raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
-    kernel, emulator_ = paths.kernel(args.kernel), paths.qemu(args.qemu)
-    archive = initramfs.ensure(args.work.resolve() / "guest")
+    kernel, work = paths.kernel(args.kernel), args.work.resolve()
+    guests = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu))
 
-    images = hashlib.sha256(b"".join(path.read_bytes() for path in (kernel, emulator_, archive)))
-
-    def start(guest: Guest, job: bytes) -> boot.Result:
-        begin, out = time.monotonic(), args.work.resolve() / guest.name
-        key = hashlib.sha256(images.digest() + job + repr(guest.build()).encode()).hexdigest()
-        if kept := boot.kept(out, key):
-            return kept
-        (out / "key").unlink(missing_ok=True)
-        result = boot.run(boot.Config(
-            machine=guest.build(), cpus=guest.cpus, kernel=kernel, qemu=emulator_,
-            initramfs=archive, out=out, job=job, mode="deterministic", append=guest.append,
-            trace=False, limits=boot.Limits(900, 900, 3600)))
-        (out / "key").write_text(key, encoding="ascii")
-        print(f"  {guest.name}: {time.monotonic() - begin:.0f} s", flush=True)
+    def start(mirror: mirrors.Guest, job: Job) -> boot.Result:
+        result = guests.answer(Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job,
+                                     mirror.append))
+        if result.seconds:
+            print(f"  {mirror.name}: {result.seconds:.0f} s", flush=True)
         return result
     verdicts = validate.judge(rows, start, args.jobs)
     validate.write(verdicts, args.output, args.work)
@@ -337,27 +327,17 @@ def validate_command(args: argparse.Namespace) -> int:
 
 def sensitivity_command(args: argparse.Namespace) -> int:
     """1 if a conclusion does not hold under some variant."""
-    m, qemu = machine.load(args.machine), paths.qemu(args.qemu)
-    images = {kernel: paths.kernel(kernel) for kernel in sensitivity.KERNELS}
-    archive = initramfs.ensure(args.work.resolve() / "guest")
-
-    def one(what: tuple[str, str]) -> sensitivity.Values:
-        variant, kernel = what
-        begin = time.monotonic()
-        out = args.work.resolve() / f"{variant.replace(' ', '-')}-{kernel}"
-        changed = sensitivity.VARIANTS[variant](m)
-        result = boot.run(boot.Config(
-            machine=changed, cpus=4, kernel=images[kernel], qemu=qemu, initramfs=archive,
-            out=out, job=sensitivity.job(changed, kernel), mode="deterministic",
-            append=demo.KERNEL_ARGS, trace=False, limits=boot.Limits(900, 900, 3600)))
-        print(f"  {variant}, {kernel}: {time.monotonic() - begin:.0f} s", flush=True)
-        return {(kernel, name): sensitivity.value(result.text(name.replace(" ", "-")))
-                for name in sensitivity.measured(kernel)}
-    todo = [(variant, kernel) for variant in args.variants for kernel in images]
+    m, work = machine.load(args.machine), args.work.resolve()
+    todo = [(variant, kernel) for variant in args.variants for kernel in sensitivity.KERNELS]
+    answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu)).answers([
+        Guest(f"{variant.replace(' ', '-')}-{kernel}", changed, 4, paths.kernel(kernel),
+              sensitivity.job(changed, kernel), demo.KERNEL_ARGS)
+        for variant, kernel in todo for changed in (sensitivity.VARIANTS[variant](m),)],
+        args.jobs)
     results: sensitivity.Results = {variant: {} for variant in args.variants}
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for (variant, _), values in zip(todo, pool.map(one, todo)):
-            results[variant].update(values)
+    for (variant, kernel), answer in zip(todo, answers):
+        results[variant] |= {(kernel, name): sensitivity.value(answer.text(name.replace(" ", "-")))
+                             for name in sensitivity.measured(kernel)}
     (args.output / "SENSITIVITY.md").write_text(sensitivity.markdown(results),
                                                 encoding="utf-8")
     print(args.output / "SENSITIVITY.md")

@@ -142,13 +142,13 @@ def measured(kernel: str) -> list[str]:
     return [name for name in MEASURES if any((kernel, name) in c.ratio for c in CONCLUSIONS)]
 
 
-def job(m: Machine, kernel: str) -> bytes:
+def job(m: Machine, kernel: str) -> Job:
     out = Job()
     out.step("settle", "sleep 1")
     for name in measured(kernel):
         out.step(name.replace(" ", "-"), f"TOP={m.max_ratio}; put 0 "
                  f"$CPU/cpu[0-9]*/cpuidle/state*/disable; {MEASURES[name].shell}")
-    return out.archive()
+    return out
 
 
 def value(text: str) -> float:

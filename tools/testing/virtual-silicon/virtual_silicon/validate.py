@@ -56,12 +56,12 @@ class Verdict:
         return self.error is not None and abs(self.error) > TOLERANCE
 
 
-def job(steps: Iterable[str]) -> bytes:
+def job(steps: Iterable[str]) -> Job:
     job = Job()
     job.step("prelude", mirrors.PRELUDE)
     for number, step in enumerate(steps):
         job.step(f"step-{number}", f"fresh; {step}")
-    return job.archive()
+    return job
 
 
 def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | GuestError]:
@@ -75,7 +75,7 @@ def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | Guest
 
 
 #: What boots a guest; tests put their own in its place.
-Boot = Callable[[Guest, bytes], boot.Result]
+Boot = Callable[[Guest, Job], boot.Result]
 
 
 def run_guests(wanted: Iterable[Mirror], start: Boot,
