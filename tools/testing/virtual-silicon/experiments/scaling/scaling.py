@@ -11,15 +11,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from virtual_silicon import boot, initramfs, machine, paths  # noqa: E402
-from virtual_silicon.errors import GuestError, MissingError  # noqa: E402
+from virtual_silicon import boot, cli, initramfs, machine, paths  # noqa: E402
+from virtual_silicon.errors import GuestError  # noqa: E402
+from virtual_silicon.guests import Guest, Guests  # noqa: E402
 from virtual_silicon.job import Job  # noqa: E402
 
 PATHS = ("tick", "hook", "wake-up", "wake-up by message", "select",
@@ -59,28 +59,29 @@ def traced(path: str, governor: str, shared: bool) -> tuple[str, str]:
             "reflect": (f"{governor}_reflect", "timers")}[path]
 
 
-def guest(args: argparse.Namespace, archive: Path, kernel: str, name: str,
-          cpus: int) -> list[Row]:
-    file, append, wanted = MACHINES[name]
-    job, keys = Job(), []
+def costs(kernel: str, name: str) -> list[tuple[str, str]]:
+    """Settings and paths, in the order in which a guest measures them."""
+    return [(setting, path) for setting, (of, _, _) in SETTINGS.items() if of == kernel
+            for path in MACHINES[name][2]]
+
+
+def guest(image: str, kernel: str, name: str, cpus: int) -> Guest:
+    file, append, _ = MACHINES[name]
+    job = Job()
     job.step("prepare", ". /usr/lib/vs/scaling.sh; prepare")
-    for setting, (of, governor, chains) in SETTINGS.items():
-        if of != kernel:
-            continue
-        for path in wanted:
-            keys.append((setting, path))
-            function, load = traced(path, governor, name == "one policy" and cpus > 1)
-            job.step(f"cost{len(keys)}", f". /usr/lib/vs/scaling.sh; setup {governor} {chains} && "
-                     f"cost {function} {load}")
+    for number, (setting, path) in enumerate(costs(kernel, name), 1):
+        _, governor, chains = SETTINGS[setting]
+        function, load = traced(path, governor, name == "one policy" and cpus > 1)
+        job.step(f"cost{number}", f". /usr/lib/vs/scaling.sh; setup {governor} {chains} && "
+                 f"cost {function} {load}")
     job.step("reads", f"reads {FILES}")
-    result = boot.run(boot.Config(
-        machine=machine.load(str(file)), cpus=cpus, kernel=paths.kernel(getattr(args, kernel)),
-        qemu=paths.qemu(None), initramfs=archive, job=job.archive(), mode="deterministic",
-        out=args.out / f"{kernel}-{name.replace(' ', '-')}-{cpus}", trace=False,
-        append=f"{append} cpufreq.default_governor=schedutil",
-        limits=boot.Limits(boot=900, silence=3600, overall=7200)))
+    return Guest(f"{kernel}-{name.replace(' ', '-')}-{cpus}", machine.load(str(file)), cpus,
+                 paths.kernel(image), job, f"{append} cpufreq.default_governor=schedutil")
+
+
+def parse(result: boot.Result, kernel: str, name: str, cpus: int) -> list[Row]:
     rows = []
-    for number, (setting, path) in enumerate(keys, 1):
+    for number, (setting, path) in enumerate(costs(kernel, name), 1):
         words = result.text(f"cost{number}").split()
         if words[:1] != ["cost"] or len(words) != 6:
             raise GuestError(f"{setting}, {path}, {cpus} CPUs: {' '.join(words)}")
@@ -88,7 +89,6 @@ def guest(args: argparse.Namespace, archive: Path, kernel: str, name: str,
     for line in result.text("reads").splitlines():
         _, path, ns, interrupts = line.split()
         rows.append(Row(path, kernel, name, cpus, float(interrupts), float(ns), float(ns)))
-    print(f"{kernel}, {name}, {cpus} CPUs: {result.seconds:.0f} s", file=sys.stderr)
     return rows
 
 
@@ -131,16 +131,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
     parser.add_argument("--out", type=Path, default=paths.BUILD / "scaling")
     args = parser.parse_args()
-    try:
-        archive = initramfs.ensure(args.out / "guest", None, more=HERE / "recipe.txt")
-        with ThreadPoolExecutor(args.jobs) as pool:
-            rows = [row for found in pool.map(
-                lambda key: guest(args, archive, *key),
-                [(kernel, name, n) for n in args.cpus for name in MACHINES
-                 for kernel in ("base", "patched")]) for row in found]
-    except (GuestError, MissingError) as error:
-        print(f"scaling: {error}", file=sys.stderr)
-        return 1
+    archive = initramfs.ensure(args.out / "guest", more=HERE / "recipe.txt")
+    todo = [(kernel, name, n) for n in args.cpus for name in MACHINES
+            for kernel in ("base", "patched")]
+    results = Guests(args.out, archive, paths.qemu()).answers(
+        [guest(getattr(args, which[0]), *which) for which in todo], args.jobs)
+    rows = [row for which, result in zip(todo, results) for row in parse(result, *which)]
     (args.out / "scaling.json").write_text(
         json.dumps([row.__dict__ for row in rows], indent=1) + "\n", encoding="ascii")
     print(paths_table(rows, args.cpus) + "\n\n" + files_table(rows, args.cpus))
@@ -148,4 +144,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("scaling", main))
