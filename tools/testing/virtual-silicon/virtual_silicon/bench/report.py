@@ -33,8 +33,10 @@ what it leaves out and which coefficients were put in."""
 def made_from(digests: Mapping[str, str], command: str) -> dict[str, object]:
     """Command and versions, so that a table tells how to make it anew."""
     try:
-        commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=paths.ROOT,
-                                capture_output=True, text=True, check=True).stdout.strip()
+        # The repository of a container's user may belong to the user outside.
+        commit = subprocess.run(["git", "-c", "safe.directory=*", "describe", "--always",
+                                 "--dirty"], cwd=paths.ROOT, capture_output=True, text=True,
+                                check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         commit = "unknown"
     return {"command": command, "repository": commit,
