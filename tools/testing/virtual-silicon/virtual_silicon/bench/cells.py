@@ -198,8 +198,8 @@ class Start:
     def job(self) -> Job:
         """A step per setting; a repetition of a load comes after all others."""
         job = Job()
-        job.step("prepare", f". /usr/lib/vs/bench.sh; prepare {self.batch} || return; dmesg | grep -i 'max freq\\|"
-                 "invarian'; cat $CPU/cpu0/cpufreq/scaling_driver")
+        job.step("prepare", f". /usr/lib/vs/bench.sh; prepare {self.batch} || return; "
+                 "dmesg | grep -i 'max freq\\|invarian'; cat $CPU/cpu0/cpufreq/scaling_driver")
         for setting in dict.fromkeys(cell.setting for cell in self.cells):
             wanted = [f"cell {c.load.name} {c.parameter} {c.seed}" for seed in range(1, SEEDS + 1)
                       for c in self.cells if c.setting == setting and c.seed == seed]
