@@ -328,6 +328,7 @@ def validate_command(args: argparse.Namespace) -> int:
 def sensitivity_command(args: argparse.Namespace) -> int:
     """1 if a conclusion does not hold under some variant."""
     m, work = machine.load(args.machine), args.work.resolve()
+    args.output.mkdir(parents=True, exist_ok=True)
     todo = [(variant, kernel) for variant in args.variants for kernel in sensitivity.KERNELS]
     answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu)).answers([
         Guest(f"{variant.replace(' ', '-')}-{kernel}", changed, 4, paths.kernel(kernel),
