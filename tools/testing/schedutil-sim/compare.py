@@ -140,16 +140,20 @@ def plot(out: Path, png: Path) -> None:
     figure.savefig(png, dpi=80)
 
 
+WHAT = ("rises", "mix", "noise", "cost", "fuzz", "plot")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["rises", "mix", "noise"],
-                        choices=["rises", "mix", "noise", "cost", "fuzz", "plot"])
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(WHAT)}; by default the first three")
     parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-sim")
     parser.add_argument("--png", type=Path, default=HERE / "frequency.png")
     parser.add_argument("--streams", type=int, default=10000, help="for fuzz")
     options = parser.parse_args()
+    if unknown := set(options.what) - set(WHAT):
+        parser.error(f"{', '.join(unknown)}: there are: {', '.join(WHAT)}")
     build(options.out)
-    for what in options.what:
+    for what in options.what or WHAT[:3]:
         if what == "fuzz":
             if fuzz(options.out, options.streams):
                 return 1

@@ -16,6 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import compare  # noqa: E402
 import simulator  # noqa: E402
 
 TREES = {"base": simulator.base_of(),
@@ -129,3 +130,14 @@ def test_changes_of_random_bursts(programs: dict[str, Path], bursts: str,
 def test_words_that_fuzz_does_not_know(programs: dict[str, Path]) -> None:
     done = subprocess.run([programs["ours"] / "fuzz", "steps=x"], capture_output=True, text=True)
     assert done.returncode == 2 and "steps=x: unknown" in done.stderr
+
+
+def test_tables_that_are_made_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    for name in ("build", "rises", "mix", "noise", "cost", "plot"):
+        monkeypatch.setattr(compare, name, lambda *_, name=name: made.append(name))
+    monkeypatch.setattr(sys, "argv", ["compare.py"])
+    assert compare.main() == 0 and made == ["build", "rises", "mix", "noise"]
+    monkeypatch.setattr(sys, "argv", ["compare.py", "none"])
+    with pytest.raises(SystemExit):
+        compare.main()
