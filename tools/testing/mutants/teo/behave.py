@@ -171,6 +171,9 @@ CASES = {
         too_short_for_c2, "c1", lambda r: r["tick_stops"] > 1900, ("--hz", "1000")
     ),
     "polling keeps the tick": Case(tick_in_between, "poll", lambda r: r["tick_stops"] == 0),
+    "polling keeps the tick, limit": Case(
+        tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")
+    ),
     "polling needs no timer": Case(
         tick_in_between, "hsx", lambda r: r["timer_queries"] == 0, ("--latency-ns", "1000")
     ),
