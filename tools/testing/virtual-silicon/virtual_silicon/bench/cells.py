@@ -150,12 +150,11 @@ def parameters(machine: Machine, load: str, full: bool) -> tuple[int, ...]:
         return (1, 2) if load == "c02hack" else ()
     if load == "c02hack" or load in ("pipe", "cyclictest") and machine is not SKYLAKE:
         return ()
-    return {"tbench": (1, 2, 4, n, 2 * n, 4 * n) if full else (1, n // 2, 2 * n),
-            "pgbench-ro": (1, 2, 4, n, 2 * n) if full else (n // 2,),
-            "pgbench-rw": (1, 2, 4, n, 2 * n) if full else (n // 2,),
-            "dbench": (1, 2, 4, n, 2 * n) if full else (n // 2,),
-            "netudp": (64, 1024, 8192) if full else (1024,),
-            "nettcp": (64, 1024, 8192) if full else (1024,),
+    clients = (1, 2, 4, n, 2 * n) if full else (n // 2,)
+    sizes = (64, 1024, 8192) if full else (1024,)
+    return {"tbench": (*clients, 4 * n) if full else (1, *clients, 2 * n),
+            "pgbench-ro": clients, "pgbench-rw": clients, "dbench": clients,
+            "netudp": sizes, "nettcp": sizes,
             "hackbench": (1, 2, 4) if full else (2,),
             "gitsource": (4, 12) if full else (4,),
             "kernbench": (1, 2, 4) if full else (2, 4),
