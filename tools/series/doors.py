@@ -184,18 +184,16 @@ def test() -> int:
 
 def bench() -> int:
     """What an earlier call has measured is kept."""
-    wanted = os.environ.get("BENCH", "")
-    options: dict[str, list[str]] = {"": [], "assumptions": ["--assumptions"],
-                                     "full": ["--full", "--assumptions"]}
-    if wanted not in options:
-        raise Fail(f"BENCH={wanted}: assumptions, full, or nothing", code=2)
+    wanted = os.environ.get("BENCH") or "short"
+    if wanted not in ("short", "results", "full"):
+        raise Fail(f"BENCH={wanted}: short, results or full", code=2)
     packages.ensure("build", "qemu", "guest", "bench")
     with _alone():
         _linux()
         kernel.patched(trees.LINUX)
         kernel.of_base(base.choose())
         qemu.build()
-    return guest.silicon("bench", f"--jobs={proc.jobs()}", *options[wanted])
+    return guest.silicon("bench", f"--jobs={proc.jobs()}", f"--extent={wanted}")
 
 
 def validate() -> int:
@@ -323,8 +321,8 @@ def show_help() -> int:
   APPEND=   more for the kernel's command line
   TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
-  BENCH=    assumptions: with each assumption of the model changed, too; full: this and
-            more parameters of each load
+  BENCH=    short (default, 20 minutes), results: tbench and pgbench, too, and each assumption
+            of the model changed (70 minutes), full: and more parameters of each load (hours)
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/configs.toml

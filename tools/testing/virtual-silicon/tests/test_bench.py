@@ -59,11 +59,20 @@ def test_tables_name_what_there_is() -> None:
 
 def test_cells_share_guests() -> None:
     """Each cell in one guest, and a guest has one kernel, machine and command line."""
-    every = cells.all_cells(full=True) + cells.other_assumptions()
+    every = cells.all_cells("full")
     of = cells.starts(every)
+    assert len(set(every)) == len(every)
     assert sorted(map(id, every)) == sorted(id(c) for start in of for c in start.cells)
     assert all(c.setting.boot == s.boot and c.machine == s.machine for s in of for c in s.cells)
     assert len({s.name for s in of}) == len(of) < len(every) / 20
+
+
+def test_a_longer_run_keeps_what_a_shorter_one_measured() -> None:
+    """Guests under the same names do the same; --machines holds for assumptions too."""
+    short, results, full = ({s.name: s.job().script() for s in cells.starts(cells.all_cells(e))}
+                            for e in cells.EXTENTS)
+    assert short.items() < results.items() < full.items()
+    assert {c.machine.name for c in cells.all_cells("full", [cells.HASWELL])} == {"e5-2670-v3"}
 
 
 def test_published() -> None:
@@ -82,7 +91,7 @@ def test_published() -> None:
 def fake_results(change: dict[str, float] | None = None) -> runner.Results:
     """Every setting alike but for what @change multiplies a setting's time and power by."""
     out: runner.Results = {}
-    for cell in cells.all_cells(full=False):
+    for cell in cells.all_cells("results"):
         by = (change or {}).get(cell.setting.name, 1) * (1 + 0.001 * cell.seed)
         out[cell] = runner.Result(seconds=by, joules=10, amount=100 if cell.load.rate else 1,
                                   mhz=1000, updates=5, value=by if cell.load.prints else None)
@@ -139,8 +148,7 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
     bad = next(c for c in results if c.machine == cells.BROADWELL and c.load.name == "tbench"
                and c.setting.name == "1c")
     results[bad] = runner.Failure("status 1: it broke", "/the/log")
-    said = report.write(tmp_path, results, {}, ends=report.verdicts(
-        tables.Measured(results), assumptions=False))
+    said = report.write(tmp_path, results, {}, ends=report.verdicts(tables.Measured(results)))
     table = tables.summary(tables.TABLES[0], cells.BROADWELL, "performance",
                            tables.Measured(results))
     assert table.rows[1][table.rows[0].index("1c")] == "failed"
@@ -154,7 +162,7 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
 
 
 def a_start(setting: str = "4c", load: str = "gitsource") -> cells.Start:
-    return next(s for s in cells.starts(c for c in cells.all_cells(False, [cells.SKYLAKE])
+    return next(s for s in cells.starts(c for c in cells.all_cells("results", [cells.SKYLAKE])
                                         if c.setting.name == setting and c.load.name == load))
 
 
@@ -199,7 +207,7 @@ def test_parse() -> None:
     ("cyclictest", "0 7 0.5 20 0 200 100 0", "is 0")])
 def test_what_is_no_result(load: str, words: str, reason: str) -> None:
     """Later it would be divided by, or its logarithm taken."""
-    cell = next(c for c in cells.all_cells(False, [cells.SKYLAKE]) if c.load.name == load)
+    cell = next(c for c in cells.all_cells("short", [cells.SKYLAKE]) if c.load.name == load)
     said = "said" if "status" in reason else ""
     found = runner.result(cell, words.split(), 1, said, "log")
     assert isinstance(found, runner.Failure) and reason in found.reason and found.log == "log"

@@ -150,10 +150,9 @@ def _validate_command(sub: Commands) -> None:
 
 def _bench_command(sub: Commands) -> None:
     one = sub.add_parser("bench", help="the published tables, measured in guests: a report")
-    one.add_argument("--full", action="store_true",
-                     help="more parameters of each load")
-    one.add_argument("--assumptions", action="store_true",
-                     help="invariance in short, too, with each assumption of the model changed")
+    one.add_argument("--extent", default="short", choices=commands.EXTENTS,
+                     help="short (the default), results: tbench and pgbench, too, and each "
+                     "assumption of the model changed, full: and more parameters of each load")
     one.add_argument("--kept", action="store_true",
                      help="only what has been measured before, without any guest")
     one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=commands.BENCHED,

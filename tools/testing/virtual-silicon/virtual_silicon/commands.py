@@ -49,7 +49,7 @@ from .job import Job, Section
 
 DEFAULT_MACHINE = "sapphire-rapids"
 COMPARED_MACHINE = "platinum-8592"
-BENCHED = [m.name for m in cells.MACHINES]
+BENCHED, EXTENTS = [m.name for m in cells.MACHINES], cells.EXTENTS
 
 
 def check(args: argparse.Namespace) -> int:
@@ -353,17 +353,15 @@ def bench_command(args: argparse.Namespace) -> int:
     out = args.output.resolve()
     bench = runner.Bench(out, runner.images(), paths.qemu(args.qemu))
     machines = [m for m in cells.MACHINES if m.name in args.machines]
-    todo = cells.all_cells(args.full, machines)
-    if args.assumptions:
-        todo += cells.other_assumptions()
+    todo = cells.all_cells(args.extent, machines)
     results = bench.run(todo, args.jobs, Bar(None if args.kept else sys.stdout), args.kept)
     about = bench_report.made_from(bench.digests, "make bench" + (
-        " BENCH=full" if args.full else " BENCH=assumptions" * args.assumptions))
+        f" BENCH={args.extent}" if args.extent != "short" else ""))
     if absent := len(todo) - len(results):
         about["cells not measured, which have -"] = absent
         print(f"{absent} cells have not been measured; - stands for them")
-    print(bench_report.write(out, results, about, ends=bench_report.verdicts(
-        tables.Measured(results), args.assumptions)))
+    print(bench_report.write(out, results, about,
+                             ends=bench_report.verdicts(tables.Measured(results))))
     return int(any(isinstance(result, runner.Failure) for result in results.values()))
 
 

@@ -6,13 +6,15 @@ Cells that need the same start of a guest share one (starts()).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..job import Job
 from .sensitivity import VARIANTS
 
 SEEDS = 5
+#: Of a run. Each has the guests of the ones before, and more.
+EXTENTS = ("short", "results", "full")
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Cell:
+    """@extent: the first that has it."""
+
     machine: Machine
     setting: Setting
     load: Load
     parameter: int
     seed: int
+    extent: str = "short"
 
     @property
     def name(self) -> str:
@@ -143,14 +148,14 @@ SAPPHIRE_RAPIDS = Machine("sapphire-rapids", 4, shallow())
 MACHINES = (SKYLAKE, BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS)
 
 
-def parameters(machine: Machine, load: str, full: bool) -> tuple[int, ...]:
-    """Of a load: few by default; with @full up to four times the CPUs, as the models do."""
+def parameters(machine: Machine, load: str, full: bool) -> Sequence[int]:
+    """Of a load: few, or those too that only a full run has, up to four times the CPUs."""
     n = machine.cpus
     if machine is SAPPHIRE_RAPIDS:
         return (1, 2) if load == "c02hack" else ()
     if load == "c02hack" or load in ("pipe", "cyclictest") and machine is not SKYLAKE:
         return ()
-    clients = (1, 2, 4, n, 2 * n) if full else (n // 2,)
+    clients = sorted({1, 2, 4, n, 2 * n}) if full else [n // 2]
     sizes = (64, 1024, 8192) if full else (1024,)
     return {"tbench": (*clients, 4 * n) if full else (1, *clients, 2 * n),
             "pgbench-ro": clients, "pgbench-rw": clients, "dbench": clients,
@@ -161,19 +166,30 @@ def parameters(machine: Machine, load: str, full: bool) -> tuple[int, ...]:
             "pipe": (2000,), "cyclictest": (1000,)}[load]
 
 
-def all_cells(full: bool, machines: Iterable[Machine] = MACHINES) -> list[Cell]:
-    return [Cell(machine, setting, load, parameter, seed)
-            for machine in machines for setting in machine.settings
-            for load in LOADS.values() for parameter in parameters(machine, load.name, full)
-            for seed in range(1, SEEDS + 1)
-            if load.batch != "updates" or setting.name in ("base", "4c", "performance")]
+def _extent(machine: Machine, load: Load, parameter: int) -> str:
+    """The loads of a short run are those that take least time."""
+    if parameter not in parameters(machine, load.name, False):
+        return "full"
+    return "results" if load.batch in ("tbench", "pgbench") else "short"
 
 
-def other_assumptions() -> list[Cell]:
+def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cell]:
+    found = [Cell(machine, setting, load, parameter, seed, _extent(machine, load, parameter))
+             for machine in machines for setting in machine.settings
+             for load in LOADS.values() for parameter in parameters(machine, load.name, True)
+             for seed in range(1, SEEDS + 1)
+             if load.batch != "updates" or setting.name in ("base", "4c", "performance")]
+    if BROADWELL in machines:
+        found += _other_assumptions()
+    wanted = EXTENTS[:EXTENTS.index(extent) + 1]
+    return [cell for cell in found if cell.extent in wanted]
+
+
+def _other_assumptions() -> list[Cell]:
     """The invariance table in short, with each assumption of the model changed."""
     settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
     return [Cell(Machine(BROADWELL.name, BROADWELL.cpus, settings, variant), setting, LOADS[load],
-                 parameter, seed)
+                 parameter, seed, "results")
             for variant in VARIANTS if variant for setting in settings
             for load, parameter in (("tbench", 4), ("gitsource", 4))
             for seed in range(1, SEEDS + 1)]
@@ -186,13 +202,15 @@ class Start:
     machine: Machine
     boot: Boot
     batch: str
+    extent: str
     cells: tuple[Cell, ...]
 
     @property
     def name(self) -> str:
         number = list(dict.fromkeys(s.boot for s in self.machine.settings)).index(self.boot)
         variant = self.machine.variant.replace(", ", "-").replace(" ", "")
-        return f"{self.machine.name}{variant}-{self.boot.kernel}{number}-{self.batch}"
+        return (f"{self.machine.name}{variant}-{self.boot.kernel}{number}-{self.batch}"
+                + "-full" * (self.extent == "full"))
 
     def job(self) -> Job:
         """A step per setting; a repetition of a load comes after all others."""
@@ -208,7 +226,8 @@ class Start:
 
 
 def starts(cells: Iterable[Cell]) -> list[Start]:
-    found: dict[tuple[Machine, Boot, str], list[Cell]] = {}
+    found: dict[tuple[Machine, Boot, str, str], list[Cell]] = {}
     for cell in cells:
-        found.setdefault((cell.machine, cell.setting.boot, cell.load.batch), []).append(cell)
-    return [Start(machine, boot, batch, tuple(of)) for (machine, boot, batch), of in found.items()]
+        key = cell.machine, cell.setting.boot, cell.load.batch, cell.extent
+        found.setdefault(key, []).append(cell)
+    return [Start(*key, tuple(of)) for key, of in found.items()]

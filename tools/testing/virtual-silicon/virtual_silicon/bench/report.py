@@ -101,10 +101,10 @@ def _html(grid: Grid) -> str:
             "</table>\n")
 
 
-def verdicts(measured: Measured, assumptions: bool) -> list[Grid]:
+def verdicts(measured: Measured) -> list[Grid]:
     of = tables.agreements(measured, tables.published(HERE / "published.csv"))
     return [tables.losers(measured), tables.agreement(of), tables.apart(of),
-            *([tables.sensitivity(measured)] if assumptions else [])]
+            tables.sensitivity(measured)]
 
 
 def write(out: Path, results: Results, about: Mapping[str, object],
