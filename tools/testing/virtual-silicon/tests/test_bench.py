@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import pwd
 import shutil
 import signal
 import time
@@ -513,6 +514,26 @@ def test_load_on_the_host(tmp_path: Path) -> None:
         echo 0.5 20 0 200 100; exit 3"""), a_cell())
     Path("/tmp/output").unlink()
     assert isinstance(failed, runner.Failure) and failed.reason == "status 3: 5 | 6 | 7 | 8 | 9"
+
+
+def test_database_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with the loads, however they end, and nothing of it is left."""
+    monkeypatch.setattr(host, "_POSTGRES", f"{tmp_path}/")
+    monkeypatch.setattr(host, "_OWNER", pwd.getpwuid(os.geteuid()).pw_name)
+    for name in ("initdb", "pg_ctl", "pgbench"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $PWD $* >>{tmp_path}/calls\n")
+        (tmp_path / name).chmod(0o755)
+    with pytest.raises(SystemExit), host._database():
+        raise SystemExit
+    calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines()]
+    assert [(c[0], c[-1]) for c in calls] == [
+        ("initdb", f"{calls[0][1]}/data"), ("pg_ctl", "autovacuum=off"),
+        ("pgbench", "postgres"), ("pg_ctl", "stop")]
+    assert not Path(calls[0][1]).exists()
+    (tmp_path / "pg_ctl").write_text("#!/bin/sh\necho it is there already; exit 1")
+    with pytest.raises(GuestError, match="^pg_ctl failed: it is there already$"), \
+            host._database():
+        raise AssertionError
 
 
 @loads

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import groupby
@@ -14,13 +15,18 @@ from pathlib import Path
 from types import FrameType
 
 from .. import boot
-from ..errors import UsageError
+from ..errors import GuestError, UsageError
 from .cells import LOADS, SEEDS, Boot, Cell, Machine, Setting
 from .runner import HERE, Failure, Result, Results, result
 from .tables import Table
 
-PROGRAMS = {"tbench": "dbench", "tbench_srv": "dbench", "hackbench": "rt-tests", "git": "git",
-            "make": "make", "gcc-12": "gcc-12", "busybox": "busybox-static"}
+#: Programs of PostgreSQL, and the user that Debian's package makes.
+_POSTGRES, _OWNER = "/usr/lib/postgresql/15/bin/", "postgres"
+PROGRAMS = {"tbench": "dbench", "tbench_srv": "dbench", "dbench": "dbench",
+            "iperf3": "iperf3", "perf": "linux-perf", f"{_POSTGRES}pg_ctl": "postgresql-15",
+            f"{_POSTGRES}pgbench": "postgresql-15", "hackbench": "rt-tests",
+            "cyclictest": "rt-tests", "git": "git", "make": "make", "gcc-12": "gcc-12",
+            "busybox": "busybox-static"}
 _HERE = Boot("host")
 #: What can be compared without another boot, if the machine has it.
 CANDIDATES = (
@@ -30,7 +36,8 @@ CANDIDATES = (
       for policy in ("1c", "4c", "8c", "boost", "midpoint", "nominal")),
     Setting("i_pstate", _HERE, "powersave", status="active"))
 #: What the loads write, and first remove
-_SCRATCH = ("tmp/git", "tmp/project", "tmp/output")
+_SCRATCH = ("tmp/git", "tmp/project", "tmp/output", "tmp/clients", "tmp/dbench.txt",
+            "tmp/.s.PGSQL.5432", "tmp/.s.PGSQL.5432.lock")
 #: More than a load takes. A counter that wraps meanwhile makes nearly 2^64 uJ.
 _WRAPPED_J = 1e12
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -207,21 +214,60 @@ def _end(session: int) -> None:
 
 
 @contextmanager
+def _database() -> Iterator[None]:
+    """As loads.sh has it: in memory, of a user who is not root."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        data, log = f"{directory}/data", Path(directory) / "log"
+        shutil.chown(directory, _OWNER)
+
+        def run(program: str, *words: str) -> None:
+            try:
+                with log.open("ab") as out:
+                    subprocess.run([f"{_POSTGRES}{program}", *words], user=_OWNER, check=True,
+                                   stdout=out, stderr=out, cwd=directory)
+            except subprocess.CalledProcessError:
+                said = log.read_text(errors="replace").strip().splitlines()
+                raise GuestError(f"{program} failed: {said[-1] if said else ''}") from None
+        run("initdb", "-N", "-A", "trust", "-T", "simple", "-E", "SQL_ASCII", "--locale=C",
+            "-U", "postgres", data)
+        run("pg_ctl", "-D", data, "-w", "start", "-l", f"{directory}/server", "-o",
+            "-F -k /tmp -c listen_addresses= -c shared_buffers=32MB -c autovacuum=off")
+        try:
+            run("pgbench", "-h", "/tmp", "-U", "postgres", "-q", "-i", "postgres")
+            yield
+        finally:
+            run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+
+
+@contextmanager
 def surroundings() -> Iterator[None]:
-    """tbench's server, and nothing in /tmp afterwards."""
-    process = boot.start(["tbench_srv"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """Servers, and nothing in /tmp afterwards."""
+    servers: list[subprocess.Popen[bytes]] = []
     try:
-        yield
+        with _database():
+            servers += [boot.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                        for command in (["tbench_srv"], ["iperf3", "-s"])]
+            yield
     finally:
-        process.kill()
-        process.wait()
+        for server in servers:
+            server.kill()
+            server.wait()
         subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
+
+
+def parameters(load_: str, cpus: int) -> tuple[int, ...]:
+    """Of each load; none of those that need a guest."""
+    half = max(cpus // 2, 1)
+    return {"tbench": (1, half, 2 * cpus), "pgbench-ro": (half,), "pgbench-rw": (half,),
+            "dbench": (half,), "netudp": (1024,), "nettcp": (1024,), "hackbench": (2,),
+            "gitsource": (40,), "kernbench": (2, cpus), "pipe": (2000,), "cyclictest": (1000,),
+            }.get(load_, ())
 
 
 def table(machine: Machine) -> Table:
     return Table("host", f"{machine.name}, over its own schedutil and menu", (machine,), "base",
                  tuple(s.name for s in machine.settings[1:]),
-                 ("tbench", "hackbench", "kernbench", "gitsource"))
+                 tuple(name for name in LOADS if parameters(name, 1)))
 
 
 def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
@@ -231,12 +277,10 @@ def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
     machine, without = _machine(knobs, name)
     for line in without:
         tell(f"left out: {line}")
-    cells = [Cell(machine, setting, LOADS[load_], parameter, seed)
+    cells = [Cell(machine, setting, load_, parameter, seed)
              for seed in range(1, SEEDS + 1) for setting in machine.settings
-             for load_, parameters in (("tbench", (1, machine.cpus // 2 or 1, 2 * machine.cpus)),
-                                       ("hackbench", (2,)), ("gitsource", (40,)),
-                                       ("kernbench", (2, machine.cpus)))
-             for parameter in dict.fromkeys(parameters)]
+             for load_ in LOADS.values()
+             for parameter in dict.fromkeys(parameters(load_.name, machine.cpus))]
     results: Results = {}
     lost: list[str] = []
     try:
