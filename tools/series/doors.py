@@ -321,7 +321,7 @@ def show_help() -> int:
   APPEND=   more for the kernel's command line
   TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
-  BENCH=    short (default, 20 minutes), results: tbench and pgbench, too, and each assumption
+  BENCH=    short (default, 25 minutes), results: tbench and pgbench, too, and each assumption
             of the model changed (70 minutes), full: and more parameters of each load (hours)
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
