@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -393,6 +394,15 @@ def test_host_is_as_before(knobs: host.Knobs, ends: object) -> None:
     """However it ends, in the midst of the last setting."""
     before, seen = contents(knobs), []
     told: list[str] = []
+    servers: list[str] = []
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        servers.append("begin")
+        try:
+            yield
+        finally:
+            servers.append("end")
 
     def measure(cell: cells.Cell) -> runner.Result:
         seen.append((cell.seed, cell.setting.name, *(f.read_text().strip() for f in (
@@ -404,13 +414,13 @@ def test_host_is_as_before(knobs: host.Knobs, ends: object) -> None:
                 raise ends
         return runner.Result(1, 1, 1, 1, 1)
     if ends is None:
-        assert host.run(knobs, "m", measure, told.append)[2] == []
+        assert host.run(knobs, "m", measure, told.append, around())[2] == []
     else:
         wanted = str(128 + ends) if isinstance(ends, signal.Signals) else ""
         with pytest.raises(BaseException, match=wanted):
-            host.run(knobs, "m", measure, told.append)
+            host.run(knobs, "m", measure, told.append, around())
         assert seen[-1][:2] == (1, "i_pstate")
-    assert contents(knobs) == before
+    assert contents(knobs) == before and servers == ["begin", "end"]
     assert seen[0] == (1, "base", "schedutil", "schedutil", "menu", "3c", "passive", "0")
     assert "left out: teo: no idle governor teo" in told
     assert "left out: boost: no policy boost" in told
@@ -466,7 +476,7 @@ def test_settings_that_are_refused(knobs: host.Knobs, monkeypatch: pytest.Monkey
 
     told: list[str] = []
     _, results, lost = host.run(knobs, "m", lambda cell: runner.Result(1, 1, 1, 1, 1),
-                                told.append)
+                                told.append, nullcontext())
     bad = {c.setting.name: r.reason for c, r in results.items() if isinstance(r, runner.Failure)}
     assert list(bad) == ["8c"] and "policy: 8c: Device or resource busy" in bad["8c"]
     assert len(lost) == 1 and "rate_limit_us: 77: Device or resource busy" in lost[0]
@@ -482,10 +492,10 @@ def test_host_without_schedutil(knobs: host.Knobs) -> None:
         file.chmod(0o644)
         file.write_text("performance powersave\n")
     with pytest.raises(UsageError, match="no governor schedutil .*; write passive to .*/status"):
-        host.run(knobs, "m", lambda cell: runner.Failure("", ""), print)
+        host.run(knobs, "m", lambda cell: runner.Failure("", ""), print, nullcontext())
     knobs.status.unlink()
     with pytest.raises(UsageError, match=r"no governor schedutil \(.*\)$"):
-        host.run(knobs, "m", lambda cell: runner.Failure("", ""), print)
+        host.run(knobs, "m", lambda cell: runner.Failure("", ""), print, nullcontext())
 
 
 def stopwatch(where: Path, script: str) -> Path:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
@@ -271,9 +271,10 @@ def table(machine: Machine) -> Table:
 
 
 def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
-        tell: Callable[[str], None]) -> tuple[Machine, Results, list[str]]:
-    """And what could not be put back. Settings take turns, so that what changes over hours,
-    like the temperature, changes all of them."""
+        tell: Callable[[str], None], around: AbstractContextManager[None],
+        ) -> tuple[Machine, Results, list[str]]:
+    """And what could not be put back. @around: what the loads need. Settings take turns, so
+    that what changes over hours, like the temperature, changes all of them."""
     machine, without = _machine(knobs, name)
     for line in without:
         tell(f"left out: {line}")
@@ -284,7 +285,7 @@ def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
     results: Results = {}
     lost: list[str] = []
     try:
-        with restored(knobs, lost) as saved:
+        with restored(knobs, lost) as saved, around:
             for (seed, setting), some in groupby(cells, lambda cell: (cell.seed, cell.setting)):
                 tell(f"{seed} of {SEEDS}, {setting.name} ...")
                 put_back(saved)
