@@ -17,12 +17,15 @@ from tree import BASE, TIP, Tree
 import kernel
 
 WORK = Tree("bisect", paths.BUILD / "bisect", 2300)
-#: With all of the series that a commit has, and with as little as there can be.
+#: With all of the series that a commit has, with as little as there can be, and by others.
 CONFIGS: dict[str, dict[str, Any]] = {
     "all": {"symbols": "CONFIG_WERROR=y"},
     "32bit": {"symbols": "# CONFIG_64BIT is not set\nCONFIG_SMP=y\nCONFIG_WERROR=y",
               "arch": "i386"},
     "none": {"symbols": "CONFIG_64BIT=y\nCONFIG_WERROR=y", "fragments": False},
+    "clang": {"symbols": "CONFIG_WERROR=y", "make": ["CC=clang"]},
+    "arm64": {"symbols": "CONFIG_WERROR=y", "arch": "arm64",
+              "make": ["CROSS_COMPILE=aarch64-linux-gnu-"]},
 }
 DONE = paths.BUILD / "bisect.done"
 
@@ -60,7 +63,7 @@ def check(commit: str, name: str, directories: list[str]) -> Count:
         git.run("checkout", "--quiet", "--force", "--detach", commit, repo=WORK.path)
         config = Config(f"bisect-{name}", CONFIGS[name], WORK)
         config.configure()
-        config.build("prepare", *(d for d in directories if (WORK.path / d).is_dir()))
+        config.compile(directories)
         with DONE.open("a") as done:
             print(mark, file=done)
     return Count(passed=1)

@@ -235,7 +235,7 @@ def other_configs() -> int:
 
 
 def each_commit() -> int:
-    packages.ensure("build")
+    packages.ensure("build", "static")
     with _alone():
         _linux()
         return testrun.run(commits.checks(trees.LINUX))
@@ -344,7 +344,8 @@ DOORS = {
     "mutants": Door("tests have to find the mistakes in tools/testing/mutants", find_mutants),
     "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",
                     other_configs),
-    "bisect": Door("each commit of the series compiles, in three configurations", each_commit),
+    "bisect": Door("each commit of the series compiles: all, 32 bit, none, clang, arm64",
+                   each_commit),
     "static": Door("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
                    static_checks),
     "figures": Door("tables and pictures of documents that are older than what they describe",

@@ -41,15 +41,12 @@ def new_remarks(look: Callable[[], str]) -> Count:
 
 
 def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
-    arch = data.get("arch", "x86_64")
-    mine = [d for d in directories
-            if not d.startswith("arch/") or d.startswith(f"arch/{arch.split('_')[0]}")]
     config = Config(f"static-{name}", {"symbols": "CONFIG_DEBUG_KERNEL=y", **data}, commits.WORK)
     shutil.rmtree(config.obj, ignore_errors=True)
 
     def look() -> str:
         config.configure()
-        config.build("prepare", *(d for d in mine if (commits.WORK.path / d).is_dir()))
+        config.compile(directories)
         return config.log("kernel").read_text(errors="replace")
 
     return new_remarks(look)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import commits
 import configs
@@ -172,7 +173,7 @@ def test_bisect_compiles_again_what_has_changed(tmp_path, monkeypatch):
             if self.symbols == "bad":
                 raise Fail("no such symbol")
 
-        def build(self, *targets):
+        def compile(self, directories):
             built.append(self.symbols)
 
     monkeypatch.setattr(commits, "Config", Config)
@@ -189,6 +190,18 @@ def test_bisect_compiles_again_what_has_changed(tmp_path, monkeypatch):
         with pytest.raises(Fail):
             check("1", "bad")
     assert built == ["a", "a", "b", "a"]
+
+
+def test_directories_of_an_architecture(tmp_path, monkeypatch):
+    wanted = {"arch/x86/lib/": "x86", "arch/arm64/lib/": "arm64", "kernel/": "both"}
+    for name in wanted:
+        (tmp_path / name).mkdir(parents=True)
+    for arch, mine in (("x86_64", "x86"), ("i386", "x86"), ("arm64", "arm64")):
+        config = configs.Config("c", {"symbols": "", "arch": arch}, SimpleNamespace(path=tmp_path))
+        built = []
+        monkeypatch.setattr(config, "build", lambda *targets, to=built: to.extend(targets))
+        config.compile([*wanted, "not/there/"])
+        assert built == ["prepare", *(d for d in wanted if wanted[d] in (mine, "both"))]
 
 
 def test_kunit_counts_leaves():
