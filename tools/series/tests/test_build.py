@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import commits
 import configs
@@ -197,8 +196,8 @@ def test_directories_of_an_architecture(tmp_path, monkeypatch):
     for name in wanted:
         (tmp_path / name).mkdir(parents=True)
     for arch, mine in (("x86_64", "x86"), ("i386", "x86"), ("arm64", "arm64")):
-        config = configs.Config("c", {"symbols": "", "arch": arch}, SimpleNamespace(path=tmp_path))
-        built = []
+        config = configs.Config("c", {"symbols": "", "arch": arch}, trees.Tree("t", tmp_path, 1))
+        built: list[str] = []
         monkeypatch.setattr(config, "build", lambda *targets, to=built: to.extend(targets))
         config.compile([*wanted, "not/there/"])
         assert built == ["prepare", *(d for d in wanted if wanted[d] in (mine, "both"))]
