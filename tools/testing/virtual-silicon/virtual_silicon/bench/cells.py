@@ -148,14 +148,9 @@ SAPPHIRE_RAPIDS = Machine("sapphire-rapids", 4, shallow())
 MACHINES = (SKYLAKE, BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS)
 
 
-def parameters(machine: Machine, load: str, full: bool) -> Sequence[int]:
-    """Of a load: few, or those too that only a full run has, up to four times the CPUs."""
-    n = machine.cpus
-    if machine is SAPPHIRE_RAPIDS:
-        return (1, 2) if load == "c02hack" else ()
-    if load == "c02hack" or load in ("pipe", "cyclictest") and machine is not SKYLAKE:
-        return ()
-    clients = sorted({1, 2, 4, n, 2 * n}) if full else [n // 2]
+def sizes(load: str, n: int, full: bool = False) -> Sequence[int]:
+    """Parameters of a load with @n CPUs: few, or up to four times the CPUs, too."""
+    clients = sorted({1, 2, 4, n, 2 * n}) if full else [max(n // 2, 1)]
     sizes = (64, 1024, 8192) if full else (1024,)
     return {"tbench": (*clients, 4 * n) if full else (1, *clients, 2 * n),
             "pgbench-ro": clients, "pgbench-rw": clients, "dbench": clients,
@@ -163,7 +158,15 @@ def parameters(machine: Machine, load: str, full: bool) -> Sequence[int]:
             "hackbench": (1, 2, 4) if full else (2,),
             "gitsource": (4, 12) if full else (4,),
             "kernbench": (1, 2, 4) if full else (2, 4),
-            "pipe": (2000,), "cyclictest": (1000,)}[load]
+            "pipe": (2000,), "cyclictest": (1000,), "c02hack": (1, 2)}[load]
+
+
+def parameters(machine: Machine, load: str, full: bool) -> Sequence[int]:
+    """Of the loads that a machine has."""
+    if (load == "c02hack") != (machine is SAPPHIRE_RAPIDS) or \
+            load in ("pipe", "cyclictest") and machine is not SKYLAKE:
+        return ()
+    return sizes(load, machine.cpus, full)
 
 
 def _extent(machine: Machine, load: Load, parameter: int) -> str:

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,7 @@ from types import FrameType
 
 from .. import boot
 from ..errors import GuestError, UsageError
-from .cells import LOADS, SEEDS, Boot, Cell, Machine, Setting
+from .cells import LOADS, SEEDS, Boot, Cell, Machine, Setting, sizes
 from .runner import HERE, Failure, Result, Results, result
 from .tables import Table
 
@@ -255,13 +255,10 @@ def surroundings() -> Iterator[None]:
         subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
 
 
-def parameters(load_: str, cpus: int) -> tuple[int, ...]:
-    """Of each load; none of those that need a guest."""
-    half = max(cpus // 2, 1)
-    return {"tbench": (1, half, 2 * cpus), "pgbench-ro": (half,), "pgbench-rw": (half,),
-            "dbench": (half,), "netudp": (1024,), "nettcp": (1024,), "hackbench": (2,),
-            "gitsource": (40,), "kernbench": (2, cpus), "pipe": (2000,), "cyclictest": (1000,),
-            }.get(load_, ())
+def parameters(load_: str, cpus: int) -> Sequence[int]:
+    """As in guests, but for what is too small for a machine, and for c02hack."""
+    return {"gitsource": (40,), "kernbench": (2, cpus), "c02hack": ()}.get(
+        load_, sizes(load_, cpus))
 
 
 def table(machine: Machine) -> Table:
