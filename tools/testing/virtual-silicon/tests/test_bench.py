@@ -517,13 +517,27 @@ def test_load_on_the_host(tmp_path: Path) -> None:
     tools = stopwatch(tmp_path, f"""[ "$*" = "hackbench -g 2 -l 40" ] || exit 9
         if [ -e {tmp_path}/again ]; then echo 0.5 20 0 200 100
         else >{tmp_path}/again; echo 0.5 18446744073700 0 200 100; fi""")
-    assert host.load(tools, a_cell()) == runner.Result(0.5, 20, 1, 0, 0)
-    failed = host.load(stopwatch(tmp_path, "echo no counter >&2; exit 125"), a_cell())
+    assert host.load(tools, 1000, a_cell()) == runner.Result(0.5, 20, 1, 2, None)
+    failed = host.load(stopwatch(tmp_path, "echo no counter >&2; exit 125"), 1000, a_cell())
     assert isinstance(failed, runner.Failure) and failed.reason == "no counter: 125 0"
     failed = host.load(stopwatch(tmp_path, """seq 9 >/tmp/output
-        echo 0.5 20 0 200 100; exit 3"""), a_cell())
+        echo 0.5 20 0 200 100; exit 3"""), 1000, a_cell())
     Path("/tmp/output").unlink()
     assert isinstance(failed, runner.Failure) and failed.reason == "status 3: 5 | 6 | 7 | 8 | 9"
+
+
+def test_tsc_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The register is number 0x10; its file has bytes of it at that offset."""
+    now = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += round(seconds * 1e9)
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now)
+    monkeypatch.setattr(os, "pread", lambda file, size, offset: (
+        (7 << 40) + now * 35 // 10 if offset == 0x10 else 0).to_bytes(size, "little"))
+    assert host.tsc_khz(Path("/dev/null")) == 3_500_000
 
 
 def test_database_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -558,7 +572,7 @@ def test_interrupted_load_ends(tmp_path: Path) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
         with pytest.raises(KeyboardInterrupt):
-            host.load(tools, a_cell())
+            host.load(tools, 1000, a_cell())
     finally:
         signal.signal(signal.SIGALRM, old)
     name = Path("/proc") / (tmp_path / "pid").read_text() / "cmdline"

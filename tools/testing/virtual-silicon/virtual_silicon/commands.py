@@ -371,8 +371,9 @@ def host_command(args: argparse.Namespace) -> int:
     host.check(knobs)
     out = args.output.resolve()
     initramfs.compiled(runner.HERE / "stopwatch.c", out)
-    machine_, results, lost = host.run(knobs, platform.node(), partial(host.load, out), print,
-                                       host.surroundings())
+    machine_, results, lost = host.run(
+        knobs, platform.node(), partial(host.load, out, host.tsc_khz()), print,
+        host.surroundings())
     about = bench_report.made_from({"kernel": platform.release()}, "run-on-host")
     print(bench_report.write(out, results, about, [host.table(machine_)], host=machine_.name))
     return int(bool(lost) or any(isinstance(r, runner.Failure) for r in results.values()))

@@ -18,13 +18,14 @@ HERE = Path(__file__).resolve().parents[2] / "experiments/bench"
 
 @dataclass(frozen=True)
 class Result:
-    """@amount: bytes or transactions, or 1; @value: what counts where the load prints it."""
+    """@amount: bytes or transactions, or 1; @value: what counts where the load prints it;
+    @updates: of the clock, if they were counted."""
 
     seconds: float
     joules: float
     amount: float
     mhz: float
-    updates: int
+    updates: int | None
     value: float | None = None
 
     @property
