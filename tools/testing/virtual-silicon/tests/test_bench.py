@@ -538,6 +538,8 @@ def test_tsc_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pread", lambda file, size, offset: (
         (7 << 40) + now * 35 // 10 if offset == 0x10 else 0).to_bytes(size, "little"))
     assert host.tsc_khz(Path("/dev/null")) == 3_500_000
+    with pytest.raises(UsageError, match="^/dev/absent: No such file"):
+        host.tsc_khz(Path("/dev/absent"))
 
 
 def test_database_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

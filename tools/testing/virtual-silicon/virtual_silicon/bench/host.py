@@ -187,13 +187,16 @@ def _machine(knobs: Knobs, name: str) -> tuple[Machine, list[str]]:
 
 def tsc_khz(msr: Path = Path("/dev/cpu/0/msr")) -> int:
     """Of the TSC, at whose rate MPERF counts."""
-    with msr.open("rb", buffering=0) as file:
-        def read() -> tuple[int, int]:
-            return (time.monotonic_ns(),
-                    int.from_bytes(os.pread(file.fileno(), 8, 0x10), "little"))
-        begin, first = read()
-        time.sleep(0.1)
-        end, last = read()
+    try:
+        with msr.open("rb", buffering=0) as file:
+            def read() -> tuple[int, int]:
+                return (time.monotonic_ns(),
+                        int.from_bytes(os.pread(file.fileno(), 8, 0x10), "little"))
+            begin, first = read()
+            time.sleep(0.1)
+            end, last = read()
+    except OSError as error:
+        raise UsageError(f"{msr}: {error.strerror}") from None
     return round((last - first) * 1_000_000 / (end - begin))
 
 
