@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,6 +55,28 @@ def test_those_that_fail_are_named_and_started_again(
     assert booted == ["a", "b", "c", "b"]
     said = capsys.readouterr()
     assert not said.out and said.err.count("(kept)") == 2
+
+
+def test_estimate_is_of_what_is_left(guests: Guests, tmp_path: Path,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kept take no time, and not all others take the same."""
+    seconds = 0.0
+
+    def answer(g: Guest) -> boot.Result:
+        nonlocal seconds
+        seconds += 60 * g.cost
+        raise GuestError("it panicked")
+    monkeypatch.setattr(guests, "answer", answer)
+    monkeypatch.setattr(guests, "kept", lambda g: boot.Result(
+        0, boot.Answer(), 0, 1, "", {}, None) if g.name == "kept" else None)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds))
+    todo = [guest(tmp_path, "long", cost=6), guest(tmp_path, "middle", cost=3),
+            guest(tmp_path, "short"), guest(tmp_path, "kept", cost=100)]
+    bar = io.StringIO()
+    guests.outcomes(todo, 1, module.Bar(bar))
+    assert bar.getvalue().splitlines() == [
+        "  1 of 4 guests, 0 min: kept (kept)", "  2 of 4 guests, 6 min, about 4 more: long",
+        "  3 of 4 guests, 9 min, about 1 more: middle", "  4 of 4 guests, 10 min: short"]
 
 
 def test_key_covers_files_faults_and_trace(guests: Guests, tmp_path: Path) -> None:

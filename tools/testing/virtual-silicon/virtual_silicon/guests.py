@@ -24,7 +24,8 @@ _LIMITS = boot.Limits(boot=900, silence=7200, overall=14400)
 
 @dataclass(frozen=True)
 class Guest:
-    """One start. @name: of the directory for what it leaves."""
+    """One start. @name: of the directory for what it leaves; @cost: how long it takes,
+    beside the others, for an estimate."""
 
     name: str
     machine: Machine
@@ -34,10 +35,12 @@ class Guest:
     append: str = ""
     faults: str = ""	# as in a file of faults
     trace: bool = False
+    cost: float = 1
 
 
-#: How many of all have ended, the last one of them, and whether it was started.
-Tell = Callable[[int, int, Guest, bool], None]
+#: How many of all have ended, the last one of them, whether it was started, and the cost of
+#: those that have not ended.
+Tell = Callable[[int, int, Guest, bool, float], None]
 
 
 class Bar:
@@ -46,16 +49,17 @@ class Bar:
     WIDTH = 30
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._begin, self._measured, self._stream = time.monotonic(), 0, stream
+        self._begin, self._cost, self._stream = time.monotonic(), 0.0, stream
 
-    def __call__(self, number: int, total: int, guest: Guest, measured: bool) -> None:
+    def __call__(self, number: int, total: int, guest: Guest, measured: bool,
+                 left: float) -> None:
         seconds = time.monotonic() - self._begin
-        self._measured += measured
+        self._cost += measured * guest.cost
         if not self._stream:
             return
         text = f"{number} of {total} guests, {seconds / 60:.0f} min"
-        if self._measured and number < total:
-            text += f", about {seconds / self._measured * (total - number) / 60:.0f} more"
+        if self._cost and left:
+            text += f", about {seconds / self._cost * left / 60:.0f} more"
         if self._stream.isatty():
             full = self.WIDTH * number // total
             print(f"\r[{'#' * full}{'.' * (self.WIDTH - full)}] {text}  ",
@@ -128,23 +132,29 @@ class Guests:
 
     def outcomes(self, todo: Sequence[Guest], jobs: int, tell: Tell,
                  kept_only: bool = False) -> list[boot.Result | GuestError | None]:
-        """In the order of @todo, in which they are started."""
-        lock, number = threading.Lock(), 0
+        """In the order of @todo, in which those that are not kept are started."""
+        found: list[boot.Result | GuestError | None] = [self.kept(guest) for guest in todo]
+        start = [n for n, answer in enumerate(found) if not (answer or kept_only)]
+        lock, number, left = threading.Lock(), 0, sum(todo[n].cost for n in start)
 
-        def one(guest: Guest) -> boot.Result | GuestError | None:
-            nonlocal number
-            found: boot.Result | GuestError | None
+        def one(n: int) -> None:
             try:
-                found = self.kept(guest) if kept_only else self.answer(guest)
+                found[n] = self.answer(todo[n])
             except GuestError as error:
-                found = error
+                found[n] = error
             with lock:
-                number += 1
-                tell(number, len(todo), guest, isinstance(found, GuestError)
-                     or found is not None and found.seconds > 0)
-            return found
+                ended(n)
+
+        def ended(n: int) -> None:
+            nonlocal number, left
+            number, left = number + 1, left - todo[n].cost * (n in start)
+            tell(number, len(todo), todo[n], n in start, left)
+        for n in range(len(todo)):
+            if n not in start:
+                ended(n)
         with ThreadPoolExecutor(jobs) as pool:
-            return list(pool.map(one, todo))
+            list(pool.map(one, start))
+        return found
 
     def answers(self, todo: Sequence[Guest], jobs: int) -> list[boot.Result]:
         """If guests fail, the error names them, once the others have ended."""

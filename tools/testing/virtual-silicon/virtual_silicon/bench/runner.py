@@ -100,7 +100,8 @@ class Bench(Guests):
         m = machine.load(str(own) if own.exists() else name)
         return Guest(start.name, sensitivity.VARIANTS[start.machine.variant](m),
                      start.machine.cpus, self._kernels[start.boot.kernel], start.job(),
-                     start.boot.append, start.boot.faults)
+                     start.boot.append, start.boot.faults,
+                     cost=len(start.cells) * start.machine.cpus)
 
     def results(self, start: Start, guest: Guest, answer: boot.Result | GuestError) -> Results:
         out = self.out / guest.name
@@ -116,11 +117,11 @@ class Bench(Guests):
     def run(self, cells: Iterable[Cell], jobs: int, tell: Tell,
             kept_only: bool = False) -> Results:
         """The longest first, so that the end is not one guest alone."""
-        todo = sorted(starts(cells), key=lambda s: -len(s.cells) * s.machine.cpus)
-        guests = [self.guest(start) for start in todo]
+        todo = sorted(((start, self.guest(start)) for start in starts(cells)),
+                      key=lambda pair: -pair[1].cost)
+        answers = self.outcomes([guest for _, guest in todo], jobs, tell, kept_only)
         done: Results = {}
-        for start, guest, answer in zip(todo, guests, self.outcomes(guests, jobs, tell,
-                                                                    kept_only)):
+        for (start, guest), answer in zip(todo, answers):
             if answer:
                 done |= self.results(start, guest, answer)
         return done
