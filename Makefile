@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# The doors in. What they do is in tools/series; "make help" lists them.
+# The targets. What they do is in tools/series; "make help" lists them.
 
-DOORS := help run demo shell base-run test bench validate figures lint mutants configs bisect static \
+TARGETS := help run demo shell base-run test bench validate figures lint mutants configs bisect static \
 	 kernel base-kernel deb qemu replay tree refresh series releases accept-base clean clean-cache
 
-UNKNOWN := $(filter-out $(DOORS),$(MAKECMDGOALS))
+UNKNOWN := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(UNKNOWN),)
-$(error unknown target: $(UNKNOWN); there are: $(DOORS))
+$(error unknown target: $(UNKNOWN); there are: $(TARGETS))
 endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: $(DOORS) python
+.PHONY: $(TARGETS) python
 
 # For tools/series; each may also come from the environment.
 export MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS CONFIGS FLAVOUR BENCH TREE
 
 PYTHON := /usr/bin/python3
+PACKAGES := $(CURDIR)/tools:$(CURDIR)/tools/testing/virtual-silicon
 
-$(DOORS): python
-	@$(PYTHON) tools/series $@
+$(TARGETS): python
+	@PYTHONPATH="$(PACKAGES)" $(PYTHON) -m series $@
 
 # A fresh machine may have no Python; everything else is installed by it.
 python:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The doors of the Makefile: python3 tools/series DOOR."""
+"""The targets of the Makefile: python3 -m series TARGET."""
 from __future__ import annotations
 
 import argparse
@@ -8,20 +8,19 @@ import signal
 import sys
 from types import FrameType
 
-import doors
-import proc
-from ui import Fail
+from . import proc, targets
+from .ui import Fail
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make", description="Build and run the series.")
-    parser.add_argument("door", choices=list(doors.DOORS), metavar="door",
-                        help=", ".join(doors.DOORS))
-    door = doors.DOORS[parser.parse_args(argv).door]
+    parser.add_argument("target", choices=list(targets.TARGETS), metavar="target",
+                        help=", ".join(targets.TARGETS))
+    target = targets.TARGETS[parser.parse_args(argv).target]
     signal.signal(signal.SIGTERM, _terminated)
     try:
         proc.jobs()
-        return door.open()
+        return target.make()
     except Fail as failure:
         if failure.details:
             print(failure.details, file=sys.stderr)

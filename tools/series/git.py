@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-import proc
+from . import proc
 
 IDENTITY = "x86-dvfs build <build@x86-dvfs.invalid>"
 _NAME, _MAIL = IDENTITY[:-1].split(" <")

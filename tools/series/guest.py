@@ -6,10 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
-import packages
-import paths
-import proc
-from ui import Fail
+from . import paths, proc
+from .fetch import packages
+from .ui import Fail
 
 PYTHON = "/usr/bin/python3"
 _OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd",
@@ -27,7 +26,7 @@ def user_options(*names: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return proc.environment({"PYTHONPATH": str(paths.SILICON)})
+    return proc.environment({"PYTHONPATH": paths.PYTHONPATH})
 
 
 def check() -> None:

@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import paths
-from ui import Fail
+from . import paths
+from .ui import Fail
 
 LOG_TAIL = 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import paths
+from . import paths
 
 
 def read() -> dict[str, dict[str, str]]:

@@ -2,19 +2,15 @@
 """A base of four files, a series on it, a cache of its own: all in tmp_path."""
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import base  # noqa: E402
-import basehashes  # noqa: E402
-import git  # noqa: E402
-import manifest  # noqa: E402
-import tree as trees  # noqa: E402
+from .. import git
+from ..fetch import base
+from ..patchqueue import basehashes, manifest
+from ..patchqueue import tree as trees
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 99\nEXTRAVERSION =\n"
 NUMBERS = "".join(f"line {n}\n" for n in range(1, 41))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import aptget
-import base
-import cache
-import git
 import pytest
-import releases
-from conftest import MAKEFILE
-from ui import Fail
+
+from .. import git
+from ..fetch import aptget, base, cache
+from ..patchqueue import releases
+from ..ui import Fail
+from .conftest import MAKEFILE
 
 
 def pack(place, suffix: str) -> Path:

@@ -6,18 +6,14 @@ import re
 import subprocess
 from pathlib import Path
 
-import commits
-import configs
-import guest
-import packages
-import paths
-import proc
 import pytest
-import testrun
-import tree as trees
-from ui import Fail
 
-import kernel
+from .. import guest, paths, proc
+from ..check import bisect, configs, testrun
+from ..compile import kernel
+from ..fetch import packages
+from ..patchqueue import tree as trees
+from ..ui import Fail
 
 
 def test_unmet_settings_are_listed():
@@ -96,10 +92,10 @@ def test_fresh_machine_gets_as_far_as_installing(tmp_path):
     for module in ("pydantic", "typing_extensions.py"):
         (tmp_path / module).symlink_to(Path("/usr/lib/python3/dist-packages") / module)
     assert packages.load()["check"] == ["python3-pydantic"]
-    for what in (["tools/series", "help"], ["-m", "virtual_silicon", "check"],
+    for what in (["-m", "series", "help"], ["-m", "virtual_silicon", "check"],
                  ["-m", "virtual_silicon", "run", "--help"]):
         done = subprocess.run([guest.PYTHON, "-S", *what], cwd=paths.TOP, capture_output=True,
-                              text=True, env={"PYTHONPATH": f"{tmp_path}:{paths.SILICON}"})
+                              text=True, env={"PYTHONPATH": f"{tmp_path}:{paths.PYTHONPATH}"})
         assert not done.returncode, done.stderr
 
 
@@ -175,14 +171,14 @@ def test_bisect_compiles_again_what_has_changed(tmp_path, monkeypatch):
         def compile(self, directories):
             built.append(self.symbols)
 
-    monkeypatch.setattr(commits, "Config", Config)
-    monkeypatch.setattr(commits, "DONE", tmp_path / "done")
-    monkeypatch.setattr(commits.git, "run", lambda *words, repo: words[-1])
+    monkeypatch.setattr(bisect, "Config", Config)
+    monkeypatch.setattr(bisect, "DONE", tmp_path / "done")
+    monkeypatch.setattr(bisect.git, "run", lambda *words, repo: words[-1])
 
     def check(commit, symbols, compiler="gcc 1"):
         monkeypatch.setattr(kernel, "compiler", lambda: compiler)
-        monkeypatch.setitem(commits.CONFIGS, "all", {"symbols": symbols})
-        return commits.check(commit, "all", []).passed
+        monkeypatch.setitem(bisect.CONFIGS, "all", {"symbols": symbols})
+        return bisect.check(commit, "all", []).passed
     for _ in range(2):
         assert check("1", "a") and check("2", "a") and check("1", "b")
         assert check("1", "a", "gcc 2")

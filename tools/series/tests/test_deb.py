@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import deb
-import paths
-import proc
 import pytest
+
+from .. import paths, proc
+from ..compile import deb
 
 VERSION = "6.12.1+x86dvfs9-1"
 PROFILE = "usr/lib/tuned/x86-dvfs/tuned.conf"

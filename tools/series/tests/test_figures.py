@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import figures
 import pytest
-from ui import Fail
+
+from ..check import figures
+from ..ui import Fail
 
 TEXT = """\
 # a comment that stays

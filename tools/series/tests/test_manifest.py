@@ -2,11 +2,11 @@
 """patches/series and patches/base-hashes: what they may say, where they err."""
 from __future__ import annotations
 
-import basehashes
-import manifest
 import pytest
-from manifest import WholeFile
-from ui import Fail
+
+from ..patchqueue import basehashes, manifest
+from ..patchqueue.manifest import WholeFile
+from ..ui import Fail
 
 
 def test_reads_and_writes_the_same(place):

@@ -2,14 +2,13 @@
 """make refresh and make series: from the tree back, and out by mail."""
 from __future__ import annotations
 
-import git
-import mails
-import manifest
 import pytest
-import refresh
-import tree as trees
-from conftest import NUMBERS
-from ui import Fail
+
+from .. import git
+from ..patchqueue import mails, manifest, refresh
+from ..patchqueue import tree as trees
+from ..ui import Fail
+from .conftest import NUMBERS
 
 
 def take_back(place) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-import static
+from ..check import static
 
 LOG = """\
   CC      kernel/sched/chain.o

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-import basehashes
-import git
 import pytest
-import tree as trees
-from conftest import NUMBERS, PATCH
-from ui import Fail
+
+from .. import git
+from ..patchqueue import basehashes
+from ..patchqueue import tree as trees
+from ..ui import Fail
+from .conftest import NUMBERS, PATCH
 
 
 def log(place, what: str) -> list[str]:

@@ -17,12 +17,11 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[4]
-sys.path.insert(0, str(TOP / "tools/series"))
+sys.path.insert(0, str(TOP / "tools"))
 
-import paths  # noqa: E402
-from ui import Fail  # noqa: E402
-
-import kernel  # noqa: E402
+from series import paths  # noqa: E402
+from series.compile import kernel  # noqa: E402
+from series.ui import Fail  # noqa: E402
 
 TREE = paths.BUILD / "mutants/linux"
 TESTS = paths.SILICON / "tests"

@@ -11,10 +11,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import packages
-import paths
-import proc
-from ui import Fail
+from .. import paths, proc
+from ..ui import Fail
+from . import packages
 
 ETC = Path("/etc/apt")
 

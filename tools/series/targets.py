@@ -8,39 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import base
-import basehashes
-import cache
-import commits
-import configs
-import deb
-import figures
-import guest
-import mails
-import manifest
-import mutants
-import packages
-import paths
-import proc
-import qemu
-import refresh
-import releases
-import replay
-import static
-import testrun
-import tree as trees
-import versions
-from base import Base
-from manifest import Series
-from ui import Fail, say
-
-import kernel
+from . import guest, paths, proc, versions
+from .check import bisect, configs, figures, mutants, static, testrun
+from .compile import deb, kernel, qemu, replay
+from .fetch import base, cache, packages
+from .fetch.base import Base
+from .patchqueue import basehashes, mails, manifest, refresh, releases
+from .patchqueue import tree as trees
+from .patchqueue.manifest import Series
+from .ui import Fail, say
 
 
 @dataclass(frozen=True)
-class Door:
+class Target:
     help: str
-    open: Callable[[], int]
+    make: Callable[[], int]
 
 
 def series() -> Series:
@@ -238,7 +220,7 @@ def each_commit() -> int:
     packages.ensure("build", "static")
     with _alone():
         _linux()
-        return testrun.run(commits.checks(trees.LINUX))
+        return testrun.run(bisect.checks(trees.LINUX))
 
 
 def static_checks() -> int:
@@ -311,9 +293,9 @@ def clean_cache() -> int:
 
 
 def show_help() -> int:
-    width = max(map(len, DOORS))
-    for name, door in DOORS.items():
-        say(f"  make {name:{width}}  {door.help}")
+    width = max(map(len, TARGETS))
+    for name, target in TARGETS.items():
+        say(f"  make {name:{width}}  {target.help}")
     say("""
   MACHINE=  a machine or the path of its file; MACHINE=? lists them by family
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
@@ -325,45 +307,45 @@ def show_help() -> int:
             of the model changed (70 minutes), full: and more parameters of each load (hours)
   BASE=     point release of the base          KSRC=  tarball or directory instead
   MUTANTS=  subsystems, of tools/testing/mutants
-  CONFIGS=  rows of tools/series/configs.toml
+  CONFIGS=  rows of tools/series/check/configs.toml
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
   FAULTS=   file with what the CPU is to do wrong, and when""")
     return 0
 
 
-DOORS = {
-    "help": Door("this list", show_help),
-    "run": Door("build what is missing, boot the patched kernel, show what it does", run),
-    "demo": Door("base and patched kernel side by side on one machine", demo),
-    "shell": Door("a root shell in the guest", shell),
-    "base-run": Door("the same as run with the unpatched base kernel", base_run),
-    "test": Door("all tests; the last line counts them", test),
-    "bench": Door("the published tables, base and patched, in guests: build/bench/report.html",
+TARGETS = {
+    "help": Target("this list", show_help),
+    "run": Target("build what is missing, boot the patched kernel, show what it does", run),
+    "demo": Target("base and patched kernel side by side on one machine", demo),
+    "shell": Target("a root shell in the guest", shell),
+    "base-run": Target("the same as run with the unpatched base kernel", base_run),
+    "test": Target("all tests; the last line counts them", test),
+    "bench": Target("the published tables, base and patched, in guests: build/bench/report.html",
                   bench),
-    "validate": Door("the model against published measurements: VALIDATION.md", validate),
-    "mutants": Door("tests have to find the mistakes in tools/testing/mutants", find_mutants),
-    "configs": Door("the series in other kernel configurations (tools/series/configs.toml)",
+    "validate": Target("the model against published measurements: VALIDATION.md", validate),
+    "mutants": Target("tests have to find the mistakes in tools/testing/mutants", find_mutants),
+    "configs": Target("the series in other kernel configurations (tools/series/check/configs.toml)",
                     other_configs),
-    "bisect": Door("each commit of the series compiles: all, 32 bit, none, clang, arm64",
+    "bisect": Target("each commit of the series compiles: all, 32 bit, none, clang, arm64",
                    each_commit),
-    "static": Door("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
+    "static": Target("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
                    static_checks),
-    "figures": Door("tables and pictures of documents that are older than what they describe",
+    "figures": Target("tables and pictures of documents that are older than what they describe",
                     make_figures),
-    "lint": Door("mypy and ruff on all Python files (part of test)", lint),
-    "kernel": Door("build/out/patched/bzImage", patched_kernel),
-    "base-kernel": Door("build/out/base/bzImage", base_kernel),
-    "deb": Door("Debian packages of the patched kernel, in build/deb", debian_packages),
-    "qemu": Door("build/out/qemu/qemu-system-x86_64", emulator),
-    "replay": Door("build/replay/governor-replay: idle governors on recorded traces",
+    "lint": Target("mypy and ruff on all Python files (part of test)", lint),
+    "kernel": Target("build/out/patched/bzImage", patched_kernel),
+    "base-kernel": Target("build/out/base/bzImage", base_kernel),
+    "deb": Target("Debian packages of the patched kernel, in build/deb", debian_packages),
+    "qemu": Target("build/out/qemu/qemu-system-x86_64", emulator),
+    "replay": Target("build/replay/governor-replay: idle governors on recorded traces",
                    governor_replay),
-    "tree": Door("build/linux: git tree, the base and one commit per patch", tree),
-    "refresh": Door("take commits made in build/linux and build/qemu/src into the repository",
+    "tree": Target("build/linux: git tree, the base and one commit per patch", tree),
+    "refresh": Target("take commits made in build/linux and build/qemu/src into the repository",
                     take_back),
-    "series": Door("build/series: the patches as mails, and in parts", write_series),
-    "releases": Door("try the patches on each base release on offer", check_releases),
-    "accept-base": Door("record that replaced base files were reviewed (patches/base-hashes)",
+    "series": Target("build/series: the patches as mails, and in parts", write_series),
+    "releases": Target("try the patches on each base release on offer", check_releases),
+    "accept-base": Target("record that replaced base files were reviewed (patches/base-hashes)",
                         accept_base),
-    "clean": Door("remove build/", clean),
-    "clean-cache": Door("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", clean_cache),
+    "clean": Target("remove build/", clean),
+    "clean-cache": Target("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", clean_cache),
 }

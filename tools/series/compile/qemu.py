@@ -11,21 +11,13 @@ import re
 import shutil
 from pathlib import Path
 
-import aptget
-import basehashes
-import cache
-import chain
-import importer
-import manifest
-import packages
-import paths
-import proc
-import tree as trees
-import versions
-from manifest import Series
-from ui import Fail, Step, counter, say
-
-import kernel
+from .. import paths, proc, versions
+from ..fetch import aptget, cache, importer, packages
+from ..patchqueue import basehashes, commits, manifest
+from ..patchqueue import tree as trees
+from ..patchqueue.manifest import Series
+from ..ui import Fail, Step, counter, say
+from . import kernel
 
 # All of one source package, one version; this one is the same on every architecture.
 SOURCE, WITNESS = "qemu", "qemu-system-data"
@@ -68,13 +60,13 @@ def build() -> None:
     if trees.QEMU.git_dir.is_dir() and (edits := trees.edits(trees.QEMU)):
         _build_edited(edits)
         return
-    digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, chain.inputs_key(ours, version))
+    digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, commits.inputs_key(ours, version))
     entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
     _publish([*entry.glob("virtual-silicon-*"), entry / PROGRAM])
     program = cache.file_hash(entry / PROGRAM)
     versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest, sha256=program)
     say(f"qemu: {paths.shown(paths.QEMU_BINARY)} {program[:16]}, from {SOURCE} {version}"
-        f" with {len(chain.commits(ours))} commits")
+        f" with {len(commits.listed(ours))} commits")
 
 
 def _build_edited(edits: str) -> None:

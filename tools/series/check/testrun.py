@@ -10,15 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import base
-import basehashes
-import guest
-import lint as checks
-import paths
-import proc
-import releases
-from manifest import Series
-from ui import Fail, Step, clock, counter, say
+from .. import guest, paths, proc
+from ..fetch import base
+from ..patchqueue import basehashes, releases
+from ..patchqueue.manifest import Series
+from ..ui import Fail, Step, clock, counter, say
+from . import lint as checks
 
 _CASE_DONE = re.compile(r" (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b.*%\]")
 

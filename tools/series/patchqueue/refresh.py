@@ -11,16 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import basehashes
-import git
-import mail
-import manifest
-import paths
-import tree as trees
-from mail import Mail
-from manifest import Entry, Series, WholeFile
-from tree import BASE, TIP, Tree
-from ui import Fail, say
+from .. import git, paths
+from ..ui import Fail, say
+from . import basehashes, mail, manifest
+from . import tree as trees
+from .mail import Mail
+from .manifest import Entry, Series, WholeFile
+from .tree import BASE, TIP, Tree
 
 _DIFF = ("-c", "diff.algorithm=myers", "diff", "--no-color", "--no-ext-diff", "--no-renames",
          "--full-index", "--binary", "--unified=3", "--indent-heuristic",

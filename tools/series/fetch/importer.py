@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import git
-import proc
-from ui import Fail, Step
+from .. import git, proc
+from ..ui import Fail, Step
 
 BRANCH = "base"
 Check = Callable[[str, bytes], None]

@@ -17,14 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import aptget
-import cache
-import git
-import importer
-import packages
-import proc
-from importer import Opened, Wanted
-from ui import Fail, Step
+from .. import git, proc
+from ..ui import Fail, Step
+from . import aptget, cache, importer, packages
+from .importer import Opened, Wanted
 
 PACKAGE = "linux-source-6.12"
 WANTED = "6.12"

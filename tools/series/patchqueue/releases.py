@@ -10,21 +10,18 @@ import difflib
 import os
 from pathlib import Path
 
-import base
-import basehashes
-import chain
-import git
-import importer
-import mail
-from base import Base
-from manifest import Series
-from ui import Fail, say
+from .. import git
+from ..fetch import base, importer
+from ..fetch.base import Base
+from ..ui import Fail, say
+from . import basehashes, commits, mail
+from .manifest import Series
 
 
 def directories(series: Series) -> set[str]:
     """Directories of the base that the series reads or writes."""
     paths = [f.path for e in series.entries for f in e.files]
-    for commit in chain.commits(series):
+    for commit in commits.listed(series):
         paths += mail.touched(commit.mail.diff)
     return {os.path.dirname(p) for p in paths}
 
@@ -35,7 +32,7 @@ def check(series: Series, offered: list[Base], known: basehashes.Known) -> list[
     for candidate in offered:
         repo = candidate.excerpt(wanted)
         try:
-            chain.build(repo, importer.BRANCH, series, known)
+            commits.build(repo, importer.BRANCH, series, known)
             reason = ""
         except Fail as failure:
             reason = str(failure)

@@ -10,18 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import git
-import guest
-import paths
-import proc
-import testrun
-from testrun import Count
-from tree import Tree
-from ui import Fail, Step, chosen, counter
+from .. import git, guest, paths, proc
+from ..compile import kernel
+from ..patchqueue.tree import Tree
+from ..ui import Fail, Step, chosen, counter
+from . import testrun
+from .testrun import Count
 
-import kernel
-
-FILE = paths.TOP / "tools/series/configs.toml"
+FILE = Path(__file__).with_name("configs.toml")
 #: Of races, which KCSAN finds everywhere, those of our functions
 _COMPLAINT = re.compile(r"WARNING:|BUG:(?! KCSAN:)|KCSAN:.*(?:sugov|chain|gov_attr|governor)|"
                         r"\bOops|Call Trace|suspicious RCU|INFO: .*lock|UBSAN:|ODEBUG:|not ok ")

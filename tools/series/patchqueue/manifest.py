@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from ui import Fail
+from ..ui import Fail
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import basehashes
-import chain
-import git
-import importer
-import paths
-import proc
-from manifest import Series
-from ui import Fail, Step, say
+from .. import git, paths, proc
+from ..fetch import importer
+from ..ui import Fail, Step, say
+from . import basehashes, commits
+from .manifest import Series
 
 TIP = "refs/series/tip"
 BASE = "refs/series/base"
@@ -106,14 +103,14 @@ def _take_base(tree: Tree, base_repo: Path) -> str:
 def tip_of(tree: Tree, base: str, series: Series, known: basehashes.Known) -> str:
     """The last commit of the series, made now or remembered from last time."""
     memory = tree.git_dir / "x86-dvfs.json"
-    key = chain.inputs_key(series, base)
+    key = commits.inputs_key(series, base)
     try:
         old = json.loads(memory.read_text())
     except (OSError, ValueError):
         old = {}
     if old.get("key") == key and git.resolve(tree.path, old["tip"]):
         return old["tip"]
-    tip = chain.build(tree.git_dir, base, series, known)
+    tip = commits.build(tree.git_dir, base, series, known)
     memory.write_text(json.dumps({"key": key, "tip": tip}))
     return tip
 

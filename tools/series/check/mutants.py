@@ -17,11 +17,10 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-import cache
-import paths
-import proc
-from testrun import Count
-from ui import Fail, Step, chosen, say
+from .. import paths, proc
+from ..fetch import cache
+from ..ui import Fail, Step, chosen, say
+from .testrun import Count
 
 ROOT = paths.TOP / "tools/testing/mutants"
 _HEADER = re.compile(r"^(Reason|Test): (.+)$", re.M)

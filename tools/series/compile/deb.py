@@ -11,14 +11,12 @@ import tempfile
 from email.utils import format_datetime, localtime
 from pathlib import Path
 
-import aptget
-import paths
-import proc
-import tree as trees
-from tree import Tree
-from ui import Fail, Step, say
-
-import kernel
+from .. import paths, proc
+from ..fetch import aptget
+from ..patchqueue import tree as trees
+from ..patchqueue.tree import Tree
+from ..ui import Fail, Step, say
+from . import kernel
 
 #: FLAVOUR=: what Debian calls it, and its configuration in linux-config-6.12.
 FLAVOURS = {"amd64": "config.amd64_none_amd64.xz", "cloud": "config.amd64_none_cloud-amd64.xz"}

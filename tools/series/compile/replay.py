@@ -9,12 +9,10 @@ import io
 import os
 import tarfile
 
-import git
-import importer
-import paths
-import proc
-from base import Base
-from ui import Step
+from .. import git, paths, proc
+from ..fetch import importer
+from ..fetch.base import Base
+from ..ui import Step
 
 SOURCE = paths.TOP / "tools/testing/cpuidle-replay"
 #: What it compiles of the base, unmodified.

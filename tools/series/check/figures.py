@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import git
-import paths
-import proc
-from ui import Fail, say
+from .. import git, paths, proc
+from ..ui import Fail, say
 
 FILE = Path(__file__).with_name("figures.toml")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from ui import Fail
+from ..ui import Fail
 
 NAME = "base-hashes"
 

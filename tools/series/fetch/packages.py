@@ -7,9 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import paths
-import proc
-from ui import Fail, Step, say
+from .. import paths, proc
+from ..ui import Fail, Step, say
 
 _NO_NETWORK = re.compile(r"Could not resolve|Temporary failure|Unable to connect|Could not connect"
                          r"|Network is unreachable|Connection (refused|timed out|failed)"

@@ -11,11 +11,10 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-import git
-import manifest
-import paths
-from tree import BASE, TIP, Tree
-from ui import Fail, say
+from .. import git, paths
+from ..ui import Fail, say
+from . import manifest
+from .tree import BASE, TIP, Tree
 
 COVER = "cover-letter"
 _HEADING = re.compile(r"^\[(\d*)\] *(.*)\n", re.M)

@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import commits
-import git
-import proc
-from configs import Config, touched
-from testrun import Count
-from tree import BASE, TIP, Tree
+from .. import git, proc
+from ..patchqueue.tree import BASE, TIP, Tree
+from . import bisect
+from .configs import Config, touched
+from .testrun import Count
 
 FILE = Path(__file__).with_name("static.toml")
 _REMARK = re.compile(r"^(\S+?\.[chS]):[\d:]+ ((?:warning|error|Warning): .*)", re.M)
@@ -35,13 +34,13 @@ def new_remarks(look: Callable[[], str]) -> Count:
     """What @look says at the series and not at the base, each checked out before."""
     said = []
     for commit in (BASE, TIP):
-        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=commits.WORK.path)
+        git.run("checkout", "--quiet", "--force", "--detach", commit, repo=bisect.WORK.path)
         said.append(remarks(look()))
     return Count(passed=1, failures=sorted(said[1] - said[0]))
 
 
 def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
-    config = Config(f"static-{name}", {"symbols": "CONFIG_DEBUG_KERNEL=y", **data}, commits.WORK)
+    config = Config(f"static-{name}", {"symbols": "CONFIG_DEBUG_KERNEL=y", **data}, bisect.WORK)
     shutil.rmtree(config.obj, ignore_errors=True)
 
     def look() -> str:
@@ -53,7 +52,7 @@ def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
 
 
 def checkpatch(commit: str, allowed: list[str]) -> Count:
-    tree = commits.WORK.path
+    tree = bisect.WORK.path
     patch = git.run("format-patch", "--stdout", "-1", commit, repo=tree)
     done = proc.capture([tree / "scripts/checkpatch.pl", "--strict", "--terse", "--no-summary",
                          "--no-tree", "-"], stdin=patch.encode(), cwd=tree, check=False)
@@ -67,8 +66,8 @@ def kernel_doc(tree: Tree) -> Count:
                     ":!tools", repo=tree.path).split()
 
     def look() -> str:
-        there = [f for f in files if (commits.WORK.path / f).exists()]
-        return proc.capture(["scripts/kernel-doc", "-none", *there], cwd=commits.WORK.path,
+        there = [f for f in files if (bisect.WORK.path / f).exists()]
+        return proc.capture(["scripts/kernel-doc", "-none", *there], cwd=bisect.WORK.path,
                             check=False).stderr.decode()
 
     return new_remarks(look)
@@ -78,9 +77,9 @@ def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
     data = tomllib.loads(FILE.read_text())
     allowed = [row["remark"] for row in data["allowed"]]
     directories = touched(tree)
-    commits.work_tree(tree)
+    bisect.work_tree(tree)
     return [*((f"checkpatch: {subject}", partial(checkpatch, commit, allowed))
-              for commit, subject in commits.of_series(tree)),
+              for commit, subject in bisect.of_series(tree)),
             ("kernel-doc", partial(kernel_doc, tree)),
             *((name, partial(compiler, name, row, directories))
               for name, row in data["compiler"].items())]

@@ -6,15 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import cache
-import git
-import paths
-import proc
-from configs import Config, touched
-from testrun import Count
-from tree import BASE, TIP, Tree
-
-import kernel
+from .. import git, paths, proc
+from ..compile import kernel
+from ..fetch import cache
+from ..patchqueue.tree import BASE, TIP, Tree
+from .configs import Config, touched
+from .testrun import Count
 
 WORK = Tree("bisect", paths.BUILD / "bisect", 2300)
 #: With all of the series that a commit has, with as little as there can be, and by others.

@@ -13,13 +13,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import basehashes
-import cache
-import git
-import mail
-from mail import Mail
-from manifest import Series, WholeFile, loose_files
-from ui import Fail
+from .. import git
+from ..fetch import cache
+from ..ui import Fail
+from . import basehashes, mail
+from .mail import Mail
+from .manifest import Series, WholeFile, loose_files
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Commit:
     files: list[WholeFile]
 
 
-def commits(series: Series) -> list[Commit]:
+def listed(series: Series) -> list[Commit]:
     """The series with its mails read."""
     found = []
     loose = loose_files(series)
@@ -62,7 +61,7 @@ def build(repo: Path, base: str, series: Series, known: basehashes.Known) -> str
     with tempfile.TemporaryDirectory(dir=repo) as tmp:
         env = {"GIT_INDEX_FILE": os.path.join(tmp, "index")}
         git.run("read-tree", base, repo=repo, env=env)
-        for commit in commits(series):
+        for commit in listed(series):
             _apply(repo, env, commit)
             _add_files(repo, env, base, series, commit, known)
             tip = _commit(repo, env, tip, commit.mail, date)

@@ -12,16 +12,12 @@ import re
 import shutil
 from pathlib import Path
 
-import cache
-import git
-import importer
-import paths
-import proc
-import tree as trees
-import versions
-from base import Base
-from tree import Tree
-from ui import Fail, Step, counter, say
+from .. import git, paths, proc, versions
+from ..fetch import cache, importer
+from ..fetch.base import Base
+from ..patchqueue import tree as trees
+from ..patchqueue.tree import Tree
+from ..ui import Fail, Step, counter, say
 
 OBJ = ".obj"
 OBJ_MIB = 500

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import paths
-from ui import say
+from .. import paths
+from ..ui import say
 
 MARKER = ".complete"
 

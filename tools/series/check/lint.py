@@ -10,17 +10,15 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import cache
-import git
-import paths
-import proc
-from ui import Step
+from .. import git, paths, proc
+from ..fetch import cache
+from ..ui import Step
 
 RUFF = "0.8.6"
 CONFIG = paths.TOP / "pyproject.toml"
 
 #: Directories whose modules find each other by name; the deepest has a file.
-ROOTS = ("tools/power", "tools/series", "tools/testing", "tools/testing/cpuidle-replay",
+ROOTS = ("tools", "tools/power", "tools/testing", "tools/testing/cpuidle-replay",
          "tools/testing/fuzz", "tools/testing/schedutil-sim", "tools/testing/virtual-silicon",
          "tools/testing/virtual-silicon/experiments")
 
@@ -76,7 +74,7 @@ def problems(top: Path) -> dict[str, str]:
              *(str(Path(n).relative_to(root)) for n in members)],
             top / root, {"MYPYPATH": ":".join(
                 map(str, (top / root, top / root / "tests", paths.SILICON, paths.SILICON / "tests",
-                          paths.SILICON / "experiments", paths.TOP / "tools/series")))})
+                          paths.SILICON / "experiments", paths.TOP / "tools")))})
     return said
 
 
