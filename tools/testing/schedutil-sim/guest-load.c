@@ -12,17 +12,8 @@
  * Output: bursts, periods or round trips; of "every", mJ of the first package in the
  * first LEARNT periods and afterwards.
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "vs-common.h"
 
-#define MSEC		1000000ll
 #define MAX_CPUS	64
 #define LEARNT		5
 #define STEPS_MS	118000		/* at 3.8 GHz */
@@ -40,36 +31,11 @@ static double size, length;
 static int64_t learnt_uj;
 static int pipes[2][2];
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 * MSEC + t.tv_nsec;
-}
-
-static void sleep_until(int64_t ns)
-{
-	struct timespec t = { ns / (1000 * MSEC), ns % (1000 * MSEC) };
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-}
-
 /* 0 to 1 */
 static double chance(struct worker *w)
 {
-	w->seed = w->seed * 6364136223846793005ull + 1442695040888963407ull;
+	w->seed = next_random(w->seed);
 	return (double)(w->seed >> 40) / (1 << 24);
-}
-
-static void work(long steps)
-{
-	uint64_t x = 88172645463325252ull;
-
-	while (steps-- > 0) {
-		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		__asm__ volatile("" : "+r"(x));
-	}
 }
 
 static void burst(struct worker *w, int64_t begin)
@@ -94,12 +60,10 @@ static void period(struct worker *w, int64_t begin)
 
 static int64_t energy_uj(void)
 {
-	FILE *f = fopen("/sys/class/powercap/intel-rapl:0/energy_uj", "r");
-	long long uj = 0;
+	int64_t uj = read_number(PACKAGE_ENERGY);
 
-	if (!f || fscanf(f, "%lld", &uj) != 1)
-		exit(1);
-	fclose(f);
+	if (uj < 0)
+		fail(PACKAGE_ENERGY);
 	return uj;
 }
 
@@ -126,13 +90,9 @@ static void round_trip(struct worker *w)
 static void *run(void *data)
 {
 	struct worker *w = data;
-	cpu_set_t set;
 	int64_t now;
 
-	CPU_ZERO(&set);
-	CPU_SET(w->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		exit(1);
+	pin(w->cpu);
 	for (; (now = now_ns()) < end_ns; w->count++) {
 		if (!strcmp(mode, "pipe"))
 			round_trip(w);
@@ -158,7 +118,7 @@ int main(int argc, char **argv)
 	if (argc < 4 || pipe(pipes[0]) || pipe(pipes[1]))
 		return 2;
 	mode = argv[1];
-	end_ns = now_ns() + atof(argv[3]) * 1000 * MSEC;
+	end_ns = now_ns() + atof(argv[3]) * NSEC;
 	size = argc > 4 ? atof(argv[4]) : 0;
 	length = argc > 5 ? atof(argv[5]) : 0;
 	if (!strcmp(mode, "every"))
@@ -166,8 +126,7 @@ int main(int argc, char **argv)
 	for (cpu = strtok(argv[2], ","); cpu && n < MAX_CPUS; cpu = strtok(NULL, ","), n++)
 		workers[n] = (struct worker){ .cpu = atoi(cpu), .number = n, .seed = 77 + n };
 	for (i = 0; i < n; i++)
-		if (pthread_create(&workers[i].thread, NULL, run, &workers[i]))
-			return 1;
+		workers[i].thread = start_thread(run, &workers[i]);
 	for (i = 0; i < n; i++)
 		pthread_join(workers[i].thread, NULL);
 	if (!strcmp(mode, "every"))

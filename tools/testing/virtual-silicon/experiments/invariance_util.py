@@ -71,7 +71,7 @@ def fixed_step(job: Job, name: str, mark: int, khz: list[int], cpu: int = CPU) -
     settle = -(-SETTLE // HOLD)
     wanted = [khz[0]] * settle + khz
     job.step(name, f"vs-util -c {cpu} -w {UNITS_PER_MS} -p {PERIOD_US} -n {HOLD * len(wanted)} "
-             f"-m {mark} -f {','.join(map(str, wanted))} -l {hold} -h {hold}")
+             f"-m {mark} -f {','.join(map(str, wanted))} -l {hold}")
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def changing_steps(job: Job, m: Machine, cells: list[tuple[int, int, Work]],
         periods = pelt.SETTLE_NS // 1000 // work.period_us + length_ms * 1000 // work.period_us
         job.step(f"changing-{mark}", f"vs-util -c {CPU} {work.options} -p {work.period_us} "
                  f"-n {periods} -m {mark} -f {clocks(m)[0]},{clocks(m)[-1]} "
-                 f"-l {every} -h {every}")
+                 f"-l {every}")
 
 
 def changing(result: Result, seen: trace.Trace, mark: int, max_khz: float) -> pelt.Errors:
@@ -146,7 +146,7 @@ FAULT_KHZ = 800_000
 def faults_step(job: Job) -> None:
     """Some work in each 5 ms at a low clock, beyond the last fault."""
     job.step("faults", f"vs-util -c {CPU} -w {UNITS_PER_MS // 4} -p 5000 -n 1300 -m 1 "
-             f"-f {FAULT_KHZ} -l 9999 -h 9999")
+             f"-f {FAULT_KHZ} -l 9999")
 
 
 def fault_scales(result: Result, seen: trace.Trace) -> list[tuple[float, float]]:

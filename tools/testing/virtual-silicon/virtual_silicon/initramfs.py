@@ -21,6 +21,7 @@ from .errors import GuestError, MissingError
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 RECIPE = GUEST / "recipe.txt"
+COMMON = GUEST / "src/vs-common.h"
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,17 @@ def _add_program(archive: Archive, source: Path, target: str) -> None:
 
 
 def compiled(source: Path, build: Path) -> Path:
-    """Static program from one C file; rebuilt when the source is newer."""
+    """Static program from one C file; rebuilt when it or vs-common.h is newer."""
     target = build / source.stem
-    if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
+    newest = max(path.stat().st_mtime for path in (source, COMMON))
+    if target.exists() and target.stat().st_mtime >= newest:
         return target
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler:
         raise MissingError("no C compiler (package gcc)")
     build.mkdir(parents=True, exist_ok=True)
     command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread",
-               "-Wl,--build-id=none", "-o", str(target), str(source)]
+               "-Wl,--build-id=none", "-I", str(COMMON.parent), "-o", str(target), str(source)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise GuestError(f"{source.name} does not compile",

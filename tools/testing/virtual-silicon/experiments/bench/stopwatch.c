@@ -17,15 +17,11 @@
  * MPERF rose by over all CPUs. The command's output goes to /tmp/output. Exit status: the
  * command's, 0 if it was killed in time.
  */
-#include <fcntl.h>
+#include "vs-common.h"
+
 #include <glob.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define POWERCAP	"/sys/class/powercap/intel-rapl:?"
 #define LOOPBACK	"/sys/class/net/lo/statistics/rx_bytes"
@@ -45,12 +41,10 @@ static void die(const char *what)
 
 static uint64_t number(const char *path)
 {
-	FILE *file = fopen(path, "r");
-	unsigned long long value;
+	long long value = read_number(path);
 
-	if (!file || fscanf(file, "%llu", &value) != 1)
+	if (value < 0)
 		die(path);
-	fclose(file);
 	return value;
 }
 
@@ -85,14 +79,12 @@ static uint64_t msr(int cpu, off_t reg)
 static struct reading reading(void)
 {
 	struct reading now = { .energy_uj = energy(), .bytes = number(LOOPBACK) };
-	struct timespec ts;
 
 	for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
 		now.mperf += msr(cpu, MSR_MPERF);
 		now.aperf += msr(cpu, MSR_APERF);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now.seconds = ts.tv_sec + ts.tv_nsec / 1e9;
+	now.seconds = now_ns() / 1e9;
 	return now;
 }
 

@@ -11,37 +11,22 @@
  * hand-over, or from the timer's time, until the thread runs, in ns; watts of the package;
  * then of CPU 1 each idle state's entries per second and share of the time.
  */
-#define _GNU_SOURCE
+#include "vs-common.h"
+
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define STATES		10
 #define SAMPLES		200000
-#define STATE		"/sys/devices/system/cpu/cpu1/cpuidle/state%d/%s"
+#define STATE		CPUS "cpu1/cpuidle/state%d/%s"
 
 static int64_t hold_ns = 1000, run_ns = 200000000, end;
 static uint32_t samples[SAMPLES];
 static int nsamples;
 static _Atomic int turn;
 static _Atomic int64_t handed;
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
 
 static void sample(int64_t ns)
 {
@@ -52,15 +37,10 @@ static void sample(int64_t ns)
 static void run_on(int cpu)
 {
 	struct sched_param rt = { .sched_priority = 50 };
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) ||
-	    sched_setscheduler(0, SCHED_FIFO, &rt)) {
-		perror("c02-load");
-		exit(1);
-	}
+	pin(cpu);
+	if (sched_setscheduler(0, SCHED_FIFO, &rt))
+		fail("SCHED_FIFO");
 	prctl(PR_SET_TIMERSLACK, 1);
 }
 
@@ -78,12 +58,12 @@ static void *holder(void *arg)
 	for (;;) {
 		while (turn == !me)
 			futex(FUTEX_WAIT, !me);
-		since = now();
+		since = now_ns();
 		if (me == 0)
 			sample(since - handed);
-		while (now() < since + hold_ns)
+		while (now_ns() < since + hold_ns)
 			;
-		handed = now();
+		handed = now_ns();
 		turn = since > end ? 2 : !me;
 		futex(FUTEX_WAKE, 1);
 		if (turn == 2 || since > end)
@@ -95,9 +75,9 @@ static void handover(void)
 {
 	pthread_t threads[2];
 
-	handed = now();
+	handed = now_ns();
 	for (intptr_t i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, holder, (void *)i);
+		threads[i] = start_thread(holder, (void *)i);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -107,30 +87,12 @@ static void poll_device(void)
 	struct timespec t = { .tv_nsec = hold_ns };
 
 	run_on(1);
-	while (now() < end) {
-		int64_t due = now() + hold_ns;
+	while (now_ns() < end) {
+		int64_t due = now_ns() + hold_ns;
 
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-		sample(now() - due);
+		sample(now_ns() - due);
 	}
-}
-
-static int64_t read_number(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	long long n = 0;
-
-	if (f) {
-		if (fscanf(f, "%lld", &n) != 1)
-			n = 0;
-		fclose(f);
-	}
-	return n;
-}
-
-static int64_t energy_uj(void)
-{
-	return read_number("/sys/class/powercap/intel-rapl:0/energy_uj");
 }
 
 static int64_t counter(int state, const char *what)
@@ -152,13 +114,6 @@ static void name_of(int state, char *name)
 		name[0] = '\0';
 	if (f)
 		fclose(f);
-}
-
-static int by_size(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 int main(int argc, char **argv)
@@ -183,8 +138,8 @@ int main(int argc, char **argv)
 		usage[i] = counter(i, "usage");
 		time_us[i] = counter(i, "time");
 	}
-	begin = now();
-	uj = energy_uj();
+	begin = now_ns();
+	uj = read_number(PACKAGE_ENERGY);
 	end = begin + run_ns;
 	if (!strcmp(argv[optind], "handover"))
 		handover();
@@ -192,14 +147,14 @@ int main(int argc, char **argv)
 		poll_device();
 	else
 		usleep(run_ns / 1000);
-	took = now() - begin;
-	uj = energy_uj() - uj;
+	took = now_ns() - begin;
+	uj = read_number(PACKAGE_ENERGY) - uj;
 	for (int i = 0; i < STATES; i++) {
 		usage[i] = counter(i, "usage") - usage[i];
 		time_us[i] = counter(i, "time") - time_us[i];
 	}
 
-	qsort(samples, nsamples, sizeof(*samples), by_size);
+	qsort(samples, nsamples, sizeof(*samples), ascending_u32);
 	for (int i = 0; i < nsamples; i++)
 		sum += samples[i];
 	if (nsamples)

@@ -8,19 +8,14 @@
  *
  *	messages [WORKERS [SECONDS]]
  */
-#define _GNU_SOURCE
+#include "vs-common.h"
+
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define MAX_WORKERS	64
 #define MAX_SAMPLES	65536
-#define NS_PER_S	1000000000ULL
 
 /* Loops of work: some 0.1 to 0.4 ms at 3 GHz. */
 #define WORK_LEAST	100000
@@ -34,7 +29,7 @@ struct worker {
 	pthread_t thread;
 	atomic_uint message;	/* 1: sent, and not taken yet */
 	atomic_uint waiting;
-	unsigned long long sent_ns;
+	int64_t sent_ns;
 	unsigned int seed;
 	unsigned int nr;
 	unsigned int late_ns[MAX_SAMPLES];
@@ -42,20 +37,12 @@ struct worker {
 
 static struct worker workers[MAX_WORKERS];
 
-static unsigned long long now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 static void futex(atomic_uint *word, int op, unsigned int value)
 {
 	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-static void work(unsigned int loops)
+static void spin(unsigned int loops)
 {
 	while (loops--)
 		atomic_signal_fence(memory_order_seq_cst);
@@ -63,7 +50,7 @@ static void work(unsigned int loops)
 
 static void take(struct worker *w)
 {
-	long long late;
+	int64_t late;
 
 	w->waiting = 1;
 	while (!w->message)
@@ -83,7 +70,7 @@ static void *run_worker(void *arg)
 
 	for (;;) {
 		take(w);
-		work(WORK_LEAST + rand_r(&w->seed) % WORK_SPAN);
+		spin(WORK_LEAST + rand_r(&w->seed) % WORK_SPAN);
 	}
 	return NULL;
 }
@@ -102,13 +89,6 @@ static void send_to_all(int nr_workers)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	unsigned int x = *(const unsigned int *)a, y = *(const unsigned int *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void report(int nr_workers)
 {
 	static unsigned int all[MAX_WORKERS * MAX_SAMPLES];
@@ -119,7 +99,7 @@ static void report(int nr_workers)
 			all[nr++] = workers[i].late_ns[k];
 	if (!nr)
 		exit(1);
-	qsort(all, nr, sizeof(*all), compare);
+	qsort(all, nr, sizeof(*all), ascending_u32);
 	printf("%.1f %.1f\n", all[nr / 2] / 1e3,
 	       all[(unsigned long long)nr * 99 / 100] / 1e3);
 }
@@ -128,7 +108,7 @@ int main(int argc, char **argv)
 {
 	int nr_workers = argc > 1 ? atoi(argv[1]) : 4;
 	double seconds = argc > 2 ? atof(argv[2]) : 1;
-	unsigned long long end = now_ns() + seconds * NS_PER_S;
+	int64_t end = now_ns() + seconds * NSEC;
 	unsigned int seed = now_ns();
 
 	if (nr_workers < 1 || nr_workers > MAX_WORKERS || seconds <= 0) {
@@ -137,8 +117,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < nr_workers; i++) {
 		workers[i].seed = seed + i;
-		if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]))
-			return 1;
+		workers[i].thread = start_thread(run_worker, &workers[i]);
 	}
 	while (now_ns() < end) {
 		usleep(REST_LEAST + rand_r(&seed) % REST_SPAN);

@@ -7,12 +7,7 @@
  * Prints for each: its name, ns of one time reading it whole (the median of TIMES), and how
  * many interrupts all CPUs sent each other meanwhile, per time.
  */
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "vs-common.h"
 
 #define TIMES	21
 
@@ -42,14 +37,6 @@ static unsigned long interrupts(void)
 	return sum;
 }
 
-static long long now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 static void read_whole(const char *path)
 {
 	int fd = open(path, O_RDONLY);
@@ -64,29 +51,22 @@ static void read_whole(const char *path)
 	close(fd);
 }
 
-static int compare(const void *a, const void *b)
-{
-	long long x = *(const long long *)a, y = *(const long long *)b;
-
-	return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
-		long long ns[TIMES];
+		int64_t ns[TIMES];
 		unsigned long before;
 
 		read_whole(argv[i]);
 		before = interrupts();
 		for (int j = 0; j < TIMES; j++) {
-			long long begin = now();
+			int64_t begin = now_ns();
 
 			read_whole(argv[i]);
-			ns[j] = now() - begin;
+			ns[j] = now_ns() - begin;
 		}
-		qsort(ns, TIMES, sizeof(*ns), compare);
-		printf("read %s %lld %.2f\n", argv[i], ns[TIMES / 2],
+		qsort(ns, TIMES, sizeof(*ns), ascending_ns);
+		printf("read %s %lld %.2f\n", argv[i], (long long)ns[TIMES / 2],
 		       (double)(interrupts() - before) / TIMES);
 	}
 	return 0;

@@ -12,18 +12,13 @@
  *
  * Output: searches per second, of all threads
  */
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "vs-common.h"
 
 #define ENTRIES		(40 * 1024)	/* 160 KiB: above malloc's threshold for mmap */
 #define MAX_THREADS	64
 
 static uint32_t table[ENTRIES];
-static double end_s;
+static int64_t end_ns;
 
 struct worker {
 	pthread_t thread;
@@ -31,25 +26,10 @@ struct worker {
 	unsigned long searches;
 };
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 static uint32_t random_of(uint32_t *seed)
 {
 	*seed = *seed * 1664525 + 1013904223;
 	return *seed >> 8;
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 static void search(struct worker *w)
@@ -59,7 +39,7 @@ static void search(struct worker *w)
 	if (!copy)
 		exit(1);
 	memcpy(copy, table, sizeof(table));
-	if (!bsearch(&key, copy, ENTRIES, sizeof(*copy), compare))
+	if (!bsearch(&key, copy, ENTRIES, sizeof(*copy), ascending_u32))
 		exit(1);
 	free(copy);
 	w->searches++;
@@ -67,7 +47,7 @@ static void search(struct worker *w)
 
 static void *worker_main(void *arg)
 {
-	while (now_s() < end_s)
+	while (now_ns() < end_ns)
 		search(arg);
 	return NULL;
 }
@@ -85,11 +65,10 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < ENTRIES; i++)
 		table[i] = 3 * i;
-	end_s = now_s() + seconds;
+	end_ns = now_ns() + seconds * NSEC;
 	for (int i = 0; i < threads; i++) {
 		workers[i].seed = i + 1;
-		if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]))
-			return 1;
+		workers[i].thread = start_thread(worker_main, &workers[i]);
 	}
 	for (int i = 0; i < threads; i++) {
 		pthread_join(workers[i].thread, NULL);

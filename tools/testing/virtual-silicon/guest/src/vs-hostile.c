@@ -14,22 +14,14 @@
  *
  * Output: numbers of writes, or the first line that is wrong, and status 1
  */
-#define _GNU_SOURCE
+#include "vs-common.h"
+
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#define CPU		"/sys/devices/system/cpu/"
 #define PAGE		4096
 #define MOST		(4 * PAGE)	/* bytes written at once */
 #define WORD		64		/* bytes read */
@@ -49,14 +41,14 @@ struct file {
 };
 
 static const struct file patterns[] = {
-	{ CPU "cpufreq/{,policy*/}schedutil/rate_limit_us", NUMBER, UINT32_MAX, NULL, false },
-	{ CPU "cpufreq/{,policy*/}schedutil/saturation_us", NUMBER, 100000, NULL, false },
-	{ CPU "cpufreq/{,policy*/}schedutil/chains", NUMBER, 1, NULL, true },
-	{ CPU "freq_invariance/policy", TURBO_POLICY, 9999, "base all", false },
+	{ CPUS "cpufreq/{,policy*/}schedutil/rate_limit_us", NUMBER, UINT32_MAX, NULL, false },
+	{ CPUS "cpufreq/{,policy*/}schedutil/saturation_us", NUMBER, 100000, NULL, false },
+	{ CPUS "cpufreq/{,policy*/}schedutil/chains", NUMBER, 1, NULL, true },
+	{ CPUS "freq_invariance/policy", TURBO_POLICY, 9999, "base all", false },
 	{ "/sys/module/umwait/parameters/idle_poll", WORDS, 0, "off c01 c02", true },
-	{ CPU "cpuidle/current_governor", WORDS, 0, "menu teo ladder", true },
-	{ CPU "freq_invariance/[!p]*", READ_ONLY, 0, NULL, false },
-	{ CPU "cpu[0-9]*/freq_invariance/*", READ_ONLY, 0, NULL, false },
+	{ CPUS "cpuidle/current_governor", WORDS, 0, "menu teo ladder", true },
+	{ CPUS "freq_invariance/[!p]*", READ_ONLY, 0, NULL, false },
+	{ CPUS "cpu[0-9]*/freq_invariance/*", READ_ONLY, 0, NULL, false },
 	{ "/sys/module/intel_idle/parameters/c02", READ_ONLY, 0, NULL, false },
 };
 
@@ -67,7 +59,7 @@ static atomic_ulong nr_writes, nr_taken, nr_refused, nr_gone, nr_reads, nr_switc
 static atomic_bool over;
 static unsigned long writes_each;
 
-static void fail(const struct file *file, const char *what, const void *value, size_t len)
+static void wrong(const struct file *file, const char *what, const void *value, size_t len)
 {
 	const unsigned char *bytes = value;
 
@@ -82,7 +74,7 @@ static void fail(const struct file *file, const char *what, const void *value, s
 
 static uint64_t rnd(uint64_t *seed, uint64_t below)
 {
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	*seed = next_random(*seed);
 	return (*seed >> 33) % below;
 }
 
@@ -293,7 +285,7 @@ static void check_read(const struct file *file)
 		return;
 	if (file->kind != READ_ONLY && (!allowed(file, value, strlen(value), canon) ||
 					strcmp(value, canon)))
-		fail(file, "reads", value, strlen(value));
+		wrong(file, "reads", value, strlen(value));
 }
 
 /* One write; @alone says that nobody else does */
@@ -327,15 +319,15 @@ static void attack(const struct file *file, bool alone, uint64_t *seed)
 	close(fd);
 
 	if (done > 0 && !may)
-		fail(file, "took", value, len);
+		wrong(file, "took", value, len);
 	if (done <= 0 && may)
-		fail(file, "refused", value, len);
+		wrong(file, "refused", value, len);
 	atomic_fetch_add(done > 0 ? &nr_taken : &nr_refused, 1);
 	if (!alone || had < 0)
 		return;
 	get(file, after);
 	if (strcmp(after, may ? canon : before))
-		fail(file, may ? "reads otherwise after" : "was changed by", value, len);
+		wrong(file, may ? "reads otherwise after" : "was changed by", value, len);
 }
 
 struct worker {
@@ -392,16 +384,16 @@ static void *take_away(void *arg)
 
 	for (int n = 0; !over || n % 4; n++) {
 		for (int cpu = 0; cpu < cpus; cpu++) {
-			sprintf(path, CPU "cpufreq/policy%d/scaling_governor", cpu);
+			sprintf(path, CPUS "cpufreq/policy%d/scaling_governor", cpu);
 			put(path, governors[n % 2]);
 		}
-		sprintf(path, CPU "cpu%ld/online", cpus - 1);
+		sprintf(path, CPUS "cpu%ld/online", cpus - 1);
 		put(path, n / 2 % 2 ? "1" : "0");
 		usleep(20000);
 	}
-	sprintf(path, CPU "cpu%ld/online", cpus - 1);
+	sprintf(path, CPUS "cpu%ld/online", cpus - 1);
 	put(path, "1");
-	sprintf(path, CPU "cpufreq/policy%ld/scaling_governor", cpus - 1);
+	sprintf(path, CPUS "cpufreq/policy%ld/scaling_governor", cpus - 1);
 	put(path, "schedutil");
 	return arg;
 }
@@ -430,7 +422,7 @@ static void check_read_only(void)
 		int fd = open(files[n].path, O_WRONLY);
 
 		if (fd >= 0 && write(fd, "1", 1) > 0)
-			fail(&files[n], "took", "1", 1);
+			wrong(&files[n], "took", "1", 1);
 		check_read(&files[n]);
 	}
 }
@@ -443,13 +435,10 @@ static void run(int threads, bool alone)
 	over = false;
 	for (int i = 0; i < threads; i++) {
 		workers[i] = (struct worker){ .number = i, .nr = threads, .alone = alone };
-		if (pthread_create(&workers[i].thread, NULL, write_files, &workers[i]))
-			exit(1);
+		workers[i].thread = start_thread(write_files, &workers[i]);
 	}
-	for (int i = 0; i < 3 && !alone; i++) {
-		if (pthread_create(&helpers[i], NULL, i ? read_files : take_away, NULL))
-			exit(1);
-	}
+	for (int i = 0; i < 3 && !alone; i++)
+		helpers[i] = start_thread(i ? read_files : take_away, NULL);
 	for (int i = 0; i < threads; i++)
 		pthread_join(workers[i].thread, NULL);
 	over = true;
@@ -514,7 +503,7 @@ int main(int argc, char **argv)
 		char value[WORD];
 
 		if (get(&files[n], value) < 0)
-			fail(&files[n], "is not back", "", 0);
+			wrong(&files[n], "is not back", "", 0);
 	}
 	printf("writes %lu taken %lu refused %lu gone %lu reads %lu switches %lu files %d\n",
 	       nr_writes, nr_taken, nr_refused, nr_gone, nr_reads, nr_switches, nr_writable);

@@ -14,24 +14,13 @@
  * Output, one line per CPU: cpu units seconds units/s
  * With a mark also, per powercap zone: energy ZONE microjoules
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
+#include "vs-common.h"
+
 #include <getopt.h>
 #include <glob.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define UNIT_STEPS	100000		/* some 100 us at 2 GHz */
 #define UNIT_PAUSES	1000
-#define MARK_MSR	0x400000f0	/* software range: a mark in the trace */
-#define NSEC		1000000000ll
 #define MAX_CPUS	64
 #define MAX_ZONES	16
 #define POWERCAP	"/sys/class/powercap/"
@@ -46,7 +35,6 @@ struct worker {
 static struct {
 	int64_t duration_ns;
 	int64_t period_ns;
-	uint64_t fixed_units;
 	uint64_t period_units;
 	int duty;
 	int pause;
@@ -55,43 +43,21 @@ static struct {
 
 static int64_t deadline_ns;
 
-static int64_t now_ns(void)
+static void one_unit(struct worker *w)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC + ts.tv_nsec;
-}
-
-static void sleep_until(int64_t ns)
-{
-	struct timespec ts = { .tv_sec = ns / NSEC, .tv_nsec = ns % NSEC };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
-		;
-}
-
-/* Each step needs the result of the one before: the compiler cannot shorten it. */
-static void one_unit(void)
-{
-	uint64_t x = 88172645463325252ull;
-
 	if (options.pause) {
 		for (int i = 0; i < UNIT_PAUSES / 20; i++)
 			__asm__ volatile(".rept 20; pause; .endr");
-		return;
+	} else {
+		work(UNIT_STEPS);
 	}
-	for (int i = 0; i < UNIT_STEPS; i++) {
-		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		__asm__ volatile("" : "+r"(x));
-	}
+	w->units++;
 }
 
 static void work_until(struct worker *w, int64_t end)
 {
 	do {
-		one_unit();
-		w->units++;
+		one_unit(w);
 	} while (now_ns() < end);
 }
 
@@ -109,10 +75,8 @@ static void work_by_duty(struct worker *w)
 static void work_by_period(struct worker *w)
 {
 	for (int64_t t = w->begin_ns; t < deadline_ns; t += options.period_ns) {
-		for (uint64_t i = 0; i < options.period_units; i++) {
-			one_unit();
-			w->units++;
-		}
+		for (uint64_t i = 0; i < options.period_units; i++)
+			one_unit(w);
 		sleep_until(t + options.period_ns);
 	}
 }
@@ -120,21 +84,10 @@ static void work_by_period(struct worker *w)
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(w->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set)) {
-		fprintf(stderr, "vs-load: cpu %d: %s\n", w->cpu, strerror(errno));
-		exit(1);
-	}
+	pin(w->cpu);
 	w->begin_ns = now_ns();
-	if (options.fixed_units)
-		while (w->units < options.fixed_units) {
-			one_unit();
-			w->units++;
-		}
-	else if (options.period_units)
+	if (options.period_units)
 		work_by_period(w);
 	else if (options.duty < 100)
 		work_by_duty(w);
@@ -144,21 +97,6 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Without the emulated CPU the register does not exist: then no mark is made. */
-static void mark(long value)
-{
-	uint64_t word = value;
-	int fd;
-
-	if (value < 0)
-		return;
-	fd = open("/dev/cpu/0/msr", O_WRONLY);
-	if (fd < 0 || pwrite(fd, &word, sizeof(word), MARK_MSR) != sizeof(word))
-		fprintf(stderr, "vs-load: no mark: %s\n", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-}
-
 struct zone {
 	char path[128];
 	long long begin_uj, end_uj, range_uj;
@@ -166,19 +104,6 @@ struct zone {
 
 static struct zone zones[MAX_ZONES];
 static int zone_count;
-
-static long long read_number(const char *path)
-{
-	char text[32] = "";
-	int fd = open(path, O_RDONLY);
-
-	if (fd < 0)
-		return -1;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	close(fd);
-	return atoll(text);
-}
 
 /* Zones are found before the first mark: the window must hold the load only. */
 static void find_zones(void)
@@ -246,7 +171,7 @@ static int parse_cpus(const char *text, int *cpus)
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: vs-load [-c CPUS] [-t SECONDS | -u UNITS] [-d DUTY%% | -w UNITS]\n"
+		"usage: vs-load [-c CPUS] [-t SECONDS] [-d DUTY%% | -w UNITS]\n"
 		"               [-p PERIOD_US] [-m MARK] [-P]\n"
 		"  CPUS: a list like 0-3,6, 'all' (default) or 'none'\n"
 		"  MARK: number for the model's trace at the begin; MARK+1 at the end\n");
@@ -255,23 +180,21 @@ static void usage(void)
 
 static void run(struct worker *workers, int count)
 {
-	mark(options.mark);
+	if (options.mark >= 0)
+		mark(options.mark);
 	for (int i = 0; i < zone_count; i++)
 		zones[i].begin_uj = read_number(zones[i].path);
 	deadline_ns = now_ns() + options.duration_ns;
-	for (int i = 0; i < count; i++) {
-		if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i])) {
-			fprintf(stderr, "vs-load: cannot start a thread\n");
-			exit(1);
-		}
-	}
+	for (int i = 0; i < count; i++)
+		workers[i].thread = start_thread(worker_main, &workers[i]);
 	if (!count)
 		sleep_until(deadline_ns);
 	for (int i = 0; i < count; i++)
 		pthread_join(workers[i].thread, NULL);
 	for (int i = 0; i < zone_count; i++)
 		zones[i].end_uj = read_number(zones[i].path);
-	mark(options.mark < 0 ? -1 : options.mark + 1);
+	if (options.mark >= 0)
+		mark(options.mark + 1);
 }
 
 int main(int argc, char **argv)
@@ -279,11 +202,10 @@ int main(int argc, char **argv)
 	static struct worker workers[MAX_CPUS];
 	int cpus[MAX_CPUS], count = parse_cpus("all", cpus), opt;
 
-	while ((opt = getopt(argc, argv, "c:t:u:d:w:p:m:P")) != -1) {
+	while ((opt = getopt(argc, argv, "c:t:d:w:p:m:P")) != -1) {
 		switch (opt) {
 		case 'c': count = parse_cpus(optarg, cpus); break;
 		case 't': options.duration_ns = atof(optarg) * NSEC; break;
-		case 'u': options.fixed_units = strtoull(optarg, NULL, 0); break;
 		case 'd': options.duty = atoi(optarg); break;
 		case 'w': options.period_units = strtoull(optarg, NULL, 0); break;
 		case 'p': options.period_ns = atoll(optarg) * 1000; break;

@@ -7,13 +7,7 @@
  *
  * Status 1 if any access faulted.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "vs-common.h"
 
 static int access_register(int fd, const char *text)
 {
@@ -39,19 +33,13 @@ static int access_register(int fd, const char *text)
 
 int main(int argc, char **argv)
 {
-	char path[64];
 	int fd, status = 0;
 
 	if (argc < 3) {
 		fprintf(stderr, "usage: vs-msr CPU MSR[=VALUE]...\n");
 		return 2;
 	}
-	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", atoi(argv[1]));
-	fd = open(path, O_RDWR);
-	if (fd < 0) {
-		fprintf(stderr, "vs-msr: %s: %s\n", path, strerror(errno));
-		return 2;
-	}
+	fd = open_msr(atoi(argv[1]), O_RDWR);
 	for (int i = 2; i < argc; i++)
 		status |= access_register(fd, argv[i]);
 	return status;

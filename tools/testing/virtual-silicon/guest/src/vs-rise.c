@@ -17,22 +17,12 @@
  * kept, and ms of little work until less was asked for; nan for what did not happen in
  * time. Status 1 if anything did not.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
+#include "vs-common.h"
+
 #include <math.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define PERF_CTL	0x199
-#define NSEC		1000000000ll
-#define MSEC		1000000ll
 #define PERIOD_NS	(10 * MSEC)
 #define MAX_GIVE_UP	3		/* times -t, for a fall */
 #define SHARED_NS	(2 * MSEC)	/* that the CPUs of a policy may differ for */
@@ -48,62 +38,17 @@ static struct {
 
 static int msr[MAX_CPUS];
 
-static void fail(const char *what)
-{
-	fprintf(stderr, "vs-rise: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NSEC + t.tv_nsec;
-}
-
-static void sleep_until(int64_t ns)
-{
-	struct timespec t = { ns / NSEC, ns % NSEC };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
-}
-
-static int open_msr(int cpu)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
-	msr[cpu] = open(path, O_RDONLY);
-	if (msr[cpu] < 0)
-		fail(path);
-	return msr[cpu];
-}
-
 static int asked_by(int cpu)
 {
-	uint64_t value;
-
-	if (pread(msr[cpu] ?: open_msr(cpu), &value, sizeof(value), PERF_CTL) != sizeof(value))
-		fail("IA32_PERF_CTL");
-	return value >> 8 & 0xff;
+	if (!msr[cpu])
+		msr[cpu] = open_msr(cpu, O_RDONLY);
+	return read_msr(msr[cpu], PERF_CTL) >> 8 & 0xff;
 }
 
 /* The CPU's own register: no other CPU is disturbed. */
 static int asked(void)
 {
 	return asked_by(opt.cpu);
-}
-
-static void work(long steps)
-{
-	uint64_t x = 88172645463325252ull;
-
-	while (steps--) {
-		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		__asm__ volatile("" : "+r"(x));
-	}
 }
 
 static void light(int64_t from, int64_t until)
@@ -158,8 +103,7 @@ static int differing(void)
 	char path[80];
 	int cpu, n;
 
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/affected_cpus",
-		 opt.cpu);
+	snprintf(path, sizeof(path), CPUS "cpu%d/cpufreq/affected_cpus", opt.cpu);
 	do {
 		FILE *cpus = fopen(path, "r");
 
@@ -234,17 +178,6 @@ static int one_round(int n)
 	return busy();
 }
 
-static void prepare(void)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(opt.cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("affinity");
-	open_msr(opt.cpu);
-}
-
 static void usage(void)
 {
 	fprintf(stderr,
@@ -277,7 +210,8 @@ int main(int argc, char **argv)
 	if (opt.ratio <= 0 || opt.cpu < 0 || opt.cpu >= MAX_CPUS || optind != argc ||
 	    (strcmp(opt.mode, "new") && strcmp(opt.mode, "return") && strcmp(opt.mode, "step")))
 		usage();
-	prepare();
+	pin(opt.cpu);
+	msr[opt.cpu] = open_msr(opt.cpu, O_RDONLY);
 	for (int n = 0; n < opt.rounds; n++)
 		status |= one_round(n);
 	return status;

@@ -8,20 +8,8 @@
  *
  * Output, a line per sample: ns from the write to the first of those loops.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "vs-common.h"
 
-#define NSEC		1000000000ll
-#define USEC		1000ll
-#define MSEC		1000000ll
 #define STEPS		400		/* of a loop */
 #define KEEP		5
 #define REFERENCES	101
@@ -36,39 +24,12 @@ static struct {
 
 static int setspeed;
 
-static void fail(const char *what)
-{
-	fprintf(stderr, "vs-switch: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NSEC + t.tv_nsec;
-}
-
-static void ask(long khz)
-{
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%ld", khz);
-
-	if (pwrite(setspeed, text, n, 0) != n)
-		fail("scaling_setspeed");
-}
-
 /* ns of one loop */
 static int64_t loop(void)
 {
-	uint64_t x = 88172645463325252ull;
 	int64_t begin = now_ns();
 
-	for (int i = 0; i < STEPS; i++) {
-		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		__asm__ volatile("" : "+r"(x));
-	}
+	work(STEPS);
 	return now_ns() - begin;
 }
 
@@ -78,23 +39,16 @@ static void spin(int64_t ns)
 		loop();
 }
 
-static int ascending(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Median ns of a loop at @khz. */
 static int64_t reference(long khz)
 {
 	int64_t ns[REFERENCES];
 
-	ask(khz);
+	ask(setspeed, khz);
 	spin(SETTLE_NS);
 	for (int i = 0; i < REFERENCES; i++)
 		ns[i] = loop();
-	qsort(ns, REFERENCES, sizeof(*ns), ascending);
+	qsort(ns, REFERENCES, sizeof(*ns), ascending_ns);
 	return ns[REFERENCES / 2];
 }
 
@@ -115,31 +69,6 @@ static int64_t reached(int64_t want, int64_t other)
 			since = begin;
 	}
 	return since;
-}
-
-/* Of a generator of its own, so that each run waits the same times. */
-static int64_t random_wait(void)
-{
-	static uint64_t x = 1;
-
-	x = x * 6364136223846793005ull + 1442695040888963407ull;
-	return opt.wait_min_ns + (x >> 33) % (opt.wait_max_ns - opt.wait_min_ns + 1);
-}
-
-static void prepare(void)
-{
-	char path[80];
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(opt.cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("affinity");
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_setspeed",
-		 opt.cpu);
-	setspeed = open(path, O_WRONLY);
-	if (setspeed < 0)
-		fail(path);
 }
 
 static void usage(void)
@@ -167,7 +96,8 @@ int main(int argc, char **argv)
 	}
 	if (opt.from <= 0 || opt.to <= 0 || opt.wait_max_ns < opt.wait_min_ns || optind != argc)
 		usage();
-	prepare();
+	pin(opt.cpu);
+	setspeed = open_setspeed(opt.cpu);
 	to_ns = reference(opt.to);
 	from_ns = reference(opt.from);
 	if (llabs(to_ns - from_ns) * 50 < to_ns) {
@@ -178,12 +108,12 @@ int main(int argc, char **argv)
 	for (int i = 0; i < opt.samples; i++) {
 		int64_t begin, end;
 
-		ask(opt.from);
+		ask(setspeed, opt.from);
 		if (reached(from_ns, to_ns) < 0)
 			continue;
-		spin(random_wait());
+		spin(random_between(opt.wait_min_ns, opt.wait_max_ns));
 		begin = now_ns();
-		ask(opt.to);
+		ask(setspeed, opt.to);
 		end = reached(to_ns, from_ns);
 		if (end >= 0)
 			printf("%lld\n", (long long)(end - begin));

@@ -9,84 +9,33 @@
  * deeply meanwhile, so that the watcher is in time.
  *
  * With a list of frequencies the clock of the worker's CPU is also changed
- * (governor userspace), from one to the next after a random time within the
- * given limits. The numbers are the same in each run.
+ * (governor userspace), from one to the next after the given time.
  *
  * Output, one line per period: end of the work in ns (CLOCK_MONOTONIC), ns that
  * the task has run for since it began, and its utilisation; -1 for the last two
  * if the watcher came too late. A mark in the model's trace is made at the begin,
  * with the time in the first line: "mark NS".
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "vs-common.h"
+
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define STEPS_PER_UNIT	1000
-#define MARK_MSR	0x400000f0
-#define NSEC		1000000000ll
 #define LOOK_BEFORE_NS	400000
 #define MAX_PERIODS	20000
 #define MAX_FREQS	64
 
 static struct {
-	int cpu, units, duty, periods, freqs, khz[MAX_FREQS], least_ms, most_ms;
+	int cpu, units, duty, periods, freqs, khz[MAX_FREQS], hold_ms;
 	int64_t period_ns;
 	long mark;
 } opt = { .cpu = 1, .units = 10, .periods = 100, .period_ns = 10000000, .mark = -1,
-	  .least_ms = 2, .most_ms = 101 };
+	  .hold_ms = 10 };
 
 static struct { int64_t end, ran; double util; } rows[MAX_PERIODS];
 static int64_t start_ns;
 static volatile pid_t worker_tid;
 static volatile int begun, done;	/* periods */
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NSEC + t.tv_nsec;
-}
-
-static void sleep_until(int64_t ns)
-{
-	struct timespec t = { ns / NSEC, ns % NSEC };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
-}
-
-/* Each step needs the result of the one before */
-static void work(int units)
-{
-	uint64_t x = 88172645463325252ull;
-
-	for (int i = 0; i < units * STEPS_PER_UNIT; i++) {
-		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		__asm__ volatile("" : "+r"(x));
-	}
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set)) {
-		fprintf(stderr, "vs-util: cpu %d: %s\n", cpu, strerror(errno));
-		exit(1);
-	}
-}
 
 static void *worker(void *unused)
 {
@@ -98,9 +47,9 @@ static void *worker(void *unused)
 		begun = i + 1;
 		if (opt.duty) {
 			while (now_ns() < start_ns + i * opt.period_ns + opt.period_ns * opt.duty / 100)
-				work(1);
+				work(STEPS_PER_UNIT);
 		} else {
-			work(opt.units);
+			work(opt.units * STEPS_PER_UNIT);
 		}
 		done = i + 1;
 		rows[i].end = now_ns();
@@ -156,67 +105,19 @@ static struct look look(void)
 	};
 }
 
-/* How long CPU 0 may take to wake up */
-static void stay_awake(void)
-{
-	const char *name = "/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us";
-	int fd = open(name, O_WRONLY);
-
-	if (fd >= 0) {
-		if (write(fd, "2", 1) != 1)
-			fprintf(stderr, "vs-util: %s: %s\n", name, strerror(errno));
-		close(fd);
-	}
-}
-
-static uint32_t next_random(void)
-{
-	static uint32_t x = 2463534242u;
-
-	x ^= x << 13;
-	x ^= x >> 17;
-	x ^= x << 5;
-	return x;
-}
-
-static void set_khz(int khz)
-{
-	char name[96], text[16];
-	int fd, n = snprintf(text, sizeof(text), "%d\n", khz);
-
-	snprintf(name, sizeof(name),
-		 "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_setspeed", opt.cpu);
-	fd = open(name, O_WRONLY);
-	if (fd < 0 || write(fd, text, n) != n) {
-		fprintf(stderr, "vs-util: %s: %s\n", name, strerror(errno));
-		exit(1);
-	}
-	close(fd);
-}
-
 static void *changer(void *unused)
 {
+	int setspeed = open_setspeed(opt.cpu);
 	int64_t t = start_ns;
 
 	(void)unused;
 	pin(0);
 	for (int i = 0; t < start_ns + opt.periods * opt.period_ns; i++) {
-		set_khz(opt.khz[i % opt.freqs]);
-		t += (opt.least_ms + next_random() % (opt.most_ms - opt.least_ms + 1)) * 1000000ll;
+		ask(setspeed, opt.khz[i % opt.freqs]);
+		t += opt.hold_ms * MSEC;
 		sleep_until(t);
 	}
 	return NULL;
-}
-
-static void mark(long value)
-{
-	uint64_t word = value;
-	int fd = open("/dev/cpu/0/msr", O_WRONLY);
-
-	if (fd < 0 || pwrite(fd, &word, sizeof(word), MARK_MSR) != sizeof(word))
-		fprintf(stderr, "vs-util: no mark: %s\n", strerror(errno));
-	if (fd >= 0)
-		close(fd);
 }
 
 static void parse_freqs(char *text)
@@ -229,16 +130,16 @@ static void parse_freqs(char *text)
 static void usage(void)
 {
 	fprintf(stderr, "usage: vs-util [-c CPU] [-w UNITS | -t DUTY%%] [-p PERIOD_US] [-n PERIODS] [-m MARK]\n"
-		"               [-f KHZ,KHZ... [-l LEAST_MS] [-h MOST_MS]]\n");
+		"               [-f KHZ,KHZ... [-l HOLD_MS]]\n");
 	exit(2);
 }
 
 int main(int argc, char **argv)
 {
-	pthread_t threads[2];
+	pthread_t threads[2] = { 0 };
 	int c;
 
-	while ((c = getopt(argc, argv, "c:w:t:p:n:m:f:l:h:")) != -1) {
+	while ((c = getopt(argc, argv, "c:w:t:p:n:m:f:l:")) != -1) {
 		switch (c) {
 		case 'c': opt.cpu = atoi(optarg); break;
 		case 'w': opt.units = atoi(optarg); break;
@@ -247,25 +148,25 @@ int main(int argc, char **argv)
 		case 'n': opt.periods = atoi(optarg); break;
 		case 'm': opt.mark = atol(optarg); break;
 		case 'f': parse_freqs(optarg); break;
-		case 'l': opt.least_ms = atoi(optarg); break;
-		case 'h': opt.most_ms = atoi(optarg); break;
+		case 'l': opt.hold_ms = atoi(optarg); break;
 		default: usage();
 		}
 	}
 	if (opt.periods < 1 || opt.periods > MAX_PERIODS || opt.units < 1 ||
-	    opt.period_ns <= LOOK_BEFORE_NS || opt.most_ms < opt.least_ms || optind != argc)
+	    opt.period_ns <= LOOK_BEFORE_NS || opt.hold_ms < 1 || optind != argc)
 		usage();
 
 	pin(0);
-	stay_awake();
+	/* How long CPU 0 may take to wake up */
+	write_text(CPUS "cpu0/power/pm_qos_resume_latency_us", "2");
 	if (opt.mark >= 0) {
 		mark(opt.mark);
 		printf("mark %lld\n", (long long)now_ns());
 	}
 	start_ns = now_ns() + 20000000;
-	pthread_create(&threads[0], NULL, worker, NULL);
+	threads[0] = start_thread(worker, NULL);
 	if (opt.freqs)
-		pthread_create(&threads[1], NULL, changer, NULL);
+		threads[1] = start_thread(changer, NULL);
 	for (int i = 0; i < opt.periods; i++) {
 		struct look now;
 

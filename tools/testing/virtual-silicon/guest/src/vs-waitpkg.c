@@ -5,23 +5,16 @@
  *
  * Output is KTAP.  Runs on CPU 0; CPU 1 does the stores.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
+#include "vs-common.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
-#include <unistd.h>
 
-#define MAX_TIME	"/sys/devices/system/cpu/umwait_control/max_time"
+#define MAX_TIME	CPUS "umwait_control/max_time"
 #define FLAGS_ARITH	0x8d5		/* OF SF ZF AF PF CF */
 #define FLAG_CF		1
 #define FAR_TICKS	40000000ull	/* 20 ms at 2 GHz: longer than any limit here */
@@ -115,15 +108,6 @@ static void *storer(void)
 		stored = tsc();
 		go = 0;
 	}
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
 }
 
 static void *pinned_storer(void *arg)
@@ -276,7 +260,7 @@ int main(int argc, char **argv)
 	printf("1..16\n");
 	pin(0);
 	set_limit("0");
-	pthread_create(&thread, NULL, pinned_storer, NULL);
+	thread = start_thread(pinned_storer, NULL);
 	while (!ready)
 		;
 	test_deadline();

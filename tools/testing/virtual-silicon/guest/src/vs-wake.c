@@ -12,29 +12,17 @@
  *
  * Output, a line per sample: ns.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
+#include "vs-common.h"
+
 #include <linux/hpet.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define TRACING		"/sys/kernel/tracing/"
-#define NSEC		1000000000ll
-#define USEC		1000ll
-#define MSEC		1000000ll
 #define LEFT_IDLE	"state=4294967295"
 #define WINDOW_NS	(10 * MSEC)	/* a wake-up that takes longer is not one */
 #define SLOP_NS		50
@@ -54,26 +42,12 @@ static uint64_t *causes;	/* TSC at which each wake-up is due */
 static int ncauses;
 static pid_t callee_tid;
 
-static void fail(const char *what)
-{
-	fprintf(stderr, "vs-wake: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
 static uint64_t tsc(void)
 {
 	uint32_t lo, hi;
 
 	asm volatile("lfence; rdtsc" : "=a" (lo), "=d" (hi) : : "memory");
 	return lo | (uint64_t)hi << 32;
-}
-
-static int64_t mono_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NSEC + t.tv_nsec;
 }
 
 static volatile uint64_t *hpet;
@@ -121,41 +95,11 @@ static void put(const char *value, const char *format, ...)
 	char path[128] = TRACING;
 	size_t n = strlen(path);
 	va_list args;
-	int fd;
 
 	va_start(args, format);
 	vsnprintf(path + n, sizeof(path) - n, format, args);
 	va_end(args);
-	fd = open(path, O_WRONLY | O_TRUNC);
-	if (fd < 0 || write(fd, value, strlen(value)) < 0)
-		fail(path);
-	close(fd);
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("affinity");
-}
-
-static int64_t random_wait(void)
-{
-	static uint64_t x = 1;
-
-	x = x * 6364136223846793005ull + 1442695040888963407ull;
-	return opt.wait_min_ns + (x >> 33) % (opt.wait_max_ns - opt.wait_min_ns + 1);
-}
-
-static void sleep_until(int64_t ns)
-{
-	struct timespec t = { ns / NSEC, ns % NSEC };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
+	write_text(path, value);
 }
 
 static void trace_begin(void)
@@ -269,12 +213,12 @@ static void by_timer(void)
 	pin(opt.cpu);
 	prctl(PR_SET_TIMERSLACK, 1);
 	trace_begin();
-	sample_pair(&p, 0, mono_ns);
+	sample_pair(&p, 0, now_ns);
 	for (int i = 0; i < opt.samples; i++) {
-		due[i] = mono_ns() + random_wait();
+		due[i] = now_ns() + random_between(opt.wait_min_ns, opt.wait_max_ns);
 		sleep_until(due[i]);
 	}
-	sample_pair(&p, 1, mono_ns);
+	sample_pair(&p, 1, now_ns);
 	trace_end();
 	for (int i = 0; i < opt.samples; i++)
 		causes[ncauses++] = to_tsc(&p, due[i]);
@@ -287,7 +231,7 @@ static void route(void)
 {
 	FILE *list = fopen("/proc/interrupts", "r");
 	char line[4096], path[64], cpu[16];
-	int fd, irq = -1;
+	int irq = -1;
 
 	while (list && fgets(line, sizeof(line), list)) {
 		if (strstr(line, "hpet2"))
@@ -300,10 +244,7 @@ static void route(void)
 	fclose(list);
 	snprintf(path, sizeof(path), "/proc/irq/%d/smp_affinity_list", irq);
 	snprintf(cpu, sizeof(cpu), "%d", opt.cpu);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || write(fd, cpu, strlen(cpu)) < 0)
-		fail(path);
-	close(fd);
+	write_text(path, cpu);
 }
 
 /* Sets the HPET for once, in about @ns. */
@@ -337,16 +278,16 @@ static void by_device(void)
 	arm(fd, 0, false);
 	trace_begin();
 	sample_pair(&p, 0, hpet_count);
-	sample_pair(&m, 0, mono_ns);
+	sample_pair(&m, 0, now_ns);
 	for (int i = 0; i < opt.samples; i++) {
-		arm(fd, random_wait(), true);
+		arm(fd, random_between(opt.wait_min_ns, opt.wait_max_ns), true);
 		due[i] = hpet[HPET_COMPARATOR(info.hi_timer)];
 		if (read(fd, &count, sizeof(count)) != sizeof(count))
 			fail("read of /dev/hpet");
 		arm(fd, 0, false);
 	}
 	sample_pair(&p, 1, hpet_count);
-	sample_pair(&m, 1, mono_ns);
+	sample_pair(&m, 1, now_ns);
 	trace_end();
 	for (int i = 0; i < opt.samples; i++)
 		causes[ncauses++] = to_tsc(&p, due[i]);
@@ -369,22 +310,21 @@ static void *callee(void *arg)
 
 static void by_signal(void)
 {
-	pthread_t thread;
 	struct pair p;
 
 	pin(opt.cpu);
-	pthread_create(&thread, NULL, callee, NULL);
+	start_thread(callee, NULL);
 	while (!__atomic_load_n(&callee_tid, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	pin(opt.caller);
 	trace_begin();
-	sample_pair(&p, 0, mono_ns);
+	sample_pair(&p, 0, now_ns);
 	for (; calls < opt.samples; calls++) {
-		sleep_until(mono_ns() + random_wait());
+		sleep_until(now_ns() + random_between(opt.wait_min_ns, opt.wait_max_ns));
 		pthread_cond_signal(&called);
 	}
-	sleep_until(mono_ns() + WINDOW_NS);
-	sample_pair(&p, 1, mono_ns);
+	sleep_until(now_ns() + WINDOW_NS);
+	sample_pair(&p, 1, now_ns);
 	trace_end();
 	causes_from_trace();
 	report(ticks_per(&p));
