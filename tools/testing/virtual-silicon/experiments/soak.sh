@@ -8,14 +8,12 @@
 #		--append "intel_pstate=passive cpuidle.governor=teo umwait.idle_poll=c02" \
 #		--faults experiments/soak.faults --limit 14400 --cmd "$(cat experiments/soak.sh)"
 
-CPU=/sys/devices/system/cpu
+. /usr/lib/vs/guest.sh
 INVARIANCE=$CPU/freq_invariance
 
-put()
+must()
 {
-	for file in $2; do
-		echo "$1" >"$file" || { echo "$1 >$file failed"; exit 1; }
-	done
+	"$@" || { echo "$* failed"; exit 1; }
 }
 
 work()
@@ -27,20 +25,20 @@ work()
 # $1: number of the change
 change()
 {
-	put "$(echo base 1c 4c all | cut -d' ' -f$(($1 % 4 + 1)))" $INVARIANCE/policy
-	put $(($1 % 2)) $CPU/cpu1/online
-	put performance $CPU/cpufreq/policy0/scaling_governor
-	put 1 $CPU/cpu1/online
-	put schedutil "$CPU/cpufreq/policy*/scaling_governor"
-	put 1 "$CPU/cpufreq/schedutil/chains"
-	put $(($1 % 5 * 2000)) "$CPU/cpufreq/schedutil/saturation_us"
-	put "$(echo teo menu ladder | cut -d' ' -f$(($1 % 3 + 1)))" $CPU/cpuidle/current_governor
-	put "$(echo off c01 c02 | cut -d' ' -f$(($1 % 3 + 1)))" /sys/module/umwait/parameters/idle_poll
+	must put "$(echo base 1c 4c all | cut -d' ' -f$(($1 % 4 + 1)))" $INVARIANCE/policy
+	must put $(($1 % 2)) $CPU/cpu1/online
+	must put performance $CPU/cpufreq/policy0/scaling_governor
+	must put 1 $CPU/cpu1/online
+	must put schedutil $CPU/cpufreq/policy*/scaling_governor
+	must put 1 $CPU/cpufreq/schedutil/chains
+	must put $(($1 % 5 * 2000)) $CPU/cpufreq/schedutil/saturation_us
+	must put "$(echo teo menu ladder | cut -d' ' -f$(($1 % 3 + 1)))" $CPU/cpuidle/current_governor
+	must put "$(echo off c01 c02 | cut -d' ' -f$(($1 % 3 + 1)))" /sys/module/umwait/parameters/idle_poll
 	work
-	put teo $CPU/cpuidle/current_governor
+	must put teo $CPU/cpuidle/current_governor
 }
 
-put 1 "$CPU/cpufreq/schedutil/chains"
+must put 1 $CPU/cpufreq/schedutil/chains
 hour=0 minute=0
 while [ $hour -lt "${HOURS:-24}" ]; do
 	sleep 60
@@ -57,6 +55,6 @@ while [ $hour -lt "${HOURS:-24}" ]; do
 	[ -z "$(dmesg | grep -E 'WARNING|BUG|Oops|stall|hung|wobbly')" ] ||
 		{ dmesg | tail -n 30; exit 1; }
 done
-put 4c $INVARIANCE/policy
-put 8000 "$CPU/cpufreq/schedutil/saturation_us"
+must put 4c $INVARIANCE/policy
+must put 8000 $CPU/cpufreq/schedutil/saturation_us
 /selftests/freq_invariance/frequency 1 && /selftests/freq_invariance/ratio

@@ -28,14 +28,30 @@ put()
 	done
 }
 
+CPU=/sys/devices/system/cpu
+
+# only STATES [CPU]: the idle states that are to be used, by name, on one CPU or on all;
+# the others are disabled
+only()
+{
+	_found=1
+	for _dir in $CPU/cpu${2:-[0-9]*}/cpuidle/state*; do
+		read -r _state <"$_dir/name"
+		case " $1 " in
+		*" $_state "*)	put 0 "$_dir/disable" && _found=0 ;;
+		*)		put 1 "$_dir/disable" ;;
+		esac || return
+	done
+	[ $_found = 0 ] || echo "no idle state $1"
+	return $_found
+}
+
 # dump FILE...: "file:value" for each line of each readable file
 dump()
 {
 	grep -s -H '' "$@" 2>/dev/null
 	return 0
 }
-
-CPU=/sys/devices/system/cpu
 
 dump_cpufreq()
 {

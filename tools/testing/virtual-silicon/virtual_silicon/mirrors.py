@@ -17,23 +17,14 @@ from .errors import GuestError
 from .machine import Machine
 from .measurements import Row, statistic
 
-#: What all steps use.  `only STATE` leaves each CPU one idle state, and `only STATE CPU`
-#: one CPU; CPUs that sleep in another are woken.
+#: What all steps use.  `rest_in STATE [CPU]` wakes CPUs that sleep in another state.
 PRELUDE = """\
 fresh() {
 	put 0 $CPU/cpu[0-9]*/cpuidle/state*/disable
 	[ ! -e $CPU/cpufreq/boost ] || put 1 $CPU/cpufreq/boost
 }
-only() {
-	_found=1
-	for _d in $CPU/cpu${2:-[0-9]*}/cpuidle/state*; do
-		read -r _n <$_d/name
-		[ "$_n" = "$1" ] && _found=0
-		[ "$_n" = "$1" ]; echo $? >$_d/disable
-	done
-	vs-load -c ${2:-all} -t 0.002 >/dev/null
-	[ $_found = 0 ] || echo "no idle state $1"
-	return $_found
+rest_in() {
+	only "$@" && vs-load -c ${2:-all} -t 0.002 >/dev/null
 }
 clock() {
 	[ ! -e $CPU/cpufreq/boost ] || put 0 $CPU/cpufreq/boost
@@ -128,7 +119,7 @@ def _quiet(name: str, cpus: int = 4) -> Guest:
 
 def switch(low: int, high: int, wait_us: tuple[int, int] = (0, 10_000),
             samples: int = SWITCHES) -> str:
-    return (f"only C1 && clock {low} && vs-switch -c 1 -f {low} -t {high} -n {samples} "
+    return (f"rest_in C1 && clock {low} && vs-switch -c 1 -f {low} -t {high} -n {samples} "
             f"-w {wait_us[0]} -x {wait_us[1]}")
 
 
@@ -256,7 +247,7 @@ def scalar_turbo(row: Row, match: re.Match[str], name: str) -> Mirror:
 # --- wake-ups ------------------------------------------------------------------
 
 def wake(mode: str, state: str, khz: int, samples: int, more: str = "") -> str:
-    return (f"only {state} && clock {khz} && vs-wake -m {mode} -c 1 -n {samples} {more}")
+    return (f"rest_in {state} && clock {khz} && vs-wake -m {mode} -c 1 -n {samples} {more}")
 
 
 def _wake_mirror(guest: Guest, step: str, stat: str, how: str, add: float = 0) -> Mirror:
@@ -308,7 +299,7 @@ def exit_by_device(row: Row, match: re.Match[str], name: str) -> Mirror:
     step = wake("device", match["state"], base, _count(row, 10000))
     how = "interrupt of another device, all CPUs idle"
     if "package C6 off" in row.quantity:
-        step = step.replace(" && clock", " && only C1 0 && clock", 1)
+        step = step.replace(" && clock", " && rest_in C1 0 && clock", 1)
         how = "interrupt of another device, one more CPU in C1"
     return _wake_mirror(_quiet(name), step, match["stat"], how)
 
@@ -356,7 +347,7 @@ def c02_range(row: Row, match: re.Match[str], name: str) -> Mirror:
 
 def cyclictest(row: Row, match: re.Match[str], name: str) -> Mirror:
     _, base = _ends(machine.load(name))
-    step = (f"only C1 && clock {base} && cyclictest -q -t 1 -a 1 -i 100 -l 20000 -N -p 80")
+    step = (f"rest_in C1 && clock {base} && cyclictest -q -t 1 -a 1 -i 100 -l 20000 -N -p 80")
 
     def value(out: list[str]) -> list[float | None]:
         found = re.search(r"Avg:\s*(\d+)", out[0])
@@ -385,7 +376,7 @@ def _power(before: str, load: str = "-c none", seconds: float = 1) -> str:
 
 
 def _zen(khz: int = 2_500_000) -> str:
-    return f"only C2 && clock {khz}"
+    return f"rest_in C2 && clock {khz}"
 
 
 #: Two packages of 8 cores: cores in C2 draw next to nothing, so that the others do not
@@ -399,13 +390,13 @@ AC = "difference of RAPL over both packages; losses of the power supply are not 
 
 
 def first_core(row: Row, match: re.Match[str], name: str) -> Mirror:
-    steps = (_power(_zen()), _power(f"{_zen()} && only C1 1"))
+    steps = (_power(_zen()), _power(f"{_zen()} && rest_in C1 1"))
     return Mirror(_two(name), steps, lambda out: [_watts(out[1]) - _watts(out[0])], AC)
 
 
 def further_core(row: Row, match: re.Match[str], name: str) -> Mirror:
-    more = " && ".join(f"only C1 {cpu}" for cpu in range(1, 6))
-    return Mirror(_two(name), (_power(f"{_zen()} && only C1 1"), _power(f"{_zen()} && {more}")),
+    more = " && ".join(f"rest_in C1 {cpu}" for cpu in range(1, 6))
+    return Mirror(_two(name), (_power(f"{_zen()} && rest_in C1 1"), _power(f"{_zen()} && {more}")),
                   lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
 
 
@@ -443,7 +434,7 @@ def firestarter(row: Row, match: re.Match[str], name: str) -> Mirror:
 def c02_power(row: Row, match: re.Match[str], name: str) -> Mirror:
     m = machine.load(name)
     khz = 800_000 if "800 MHz" in row.conditions else 2_000_000
-    steps = tuple(_power(f"only {state} && clock {khz}", seconds=0.05)
+    steps = tuple(_power(f"rest_in {state} && clock {khz}", seconds=0.05)
                   for state in ("POLL", "C0.2"))
     return Mirror(Guest(name, m.cores), steps, lambda out: [
         None, 100 * (_watts(out[1]) / _watts(out[0]) - 1)],
@@ -454,7 +445,7 @@ def idle_power(row: Row, match: re.Match[str], name: str) -> Mirror:
     m = machine.load(name)
     zone = "core" if row.quantity.startswith("core") else "package"
     cpus = min(machine.MAX_CPUS, m.cores * (1 if "one socket" in row.cpu else m.packages))
-    state = "only C1E" if "no C6" in row.conditions else "true"
+    state = "rest_in C1E" if "no C6" in row.conditions else "true"
     step = "sleep 1; " + _power(state, seconds=5)
     return Mirror(Guest(name, cpus, threads=1, append=""), (step,),
                   lambda out: [_watts(out[0], zone)], "idle for 5 s, RAPL")

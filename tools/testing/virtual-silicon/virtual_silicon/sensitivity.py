@@ -54,8 +54,6 @@ class Measure:
 
 _IDLE = "$CPU/cpuidle/current_governor"
 _FREQ = "$CPU/cpu[0-9]*/cpufreq/scaling_governor"
-_STATES = ('only() { for _d in $CPU/cpu[0-9]*/cpuidle/state*; do read -r _n <$_d/name; '
-           '[ "$_n" = "$1" ]; echo $? >$_d/disable; done; }; ')
 
 
 def _rise(mode: str, rounds: int) -> str:
@@ -71,7 +69,7 @@ def _wakes(governor: str) -> str:
 
 def _alone(state: str) -> str:
     """A CPU at rest stays in what it entered before: all are woken."""
-    return (f"{_STATES} only {state}; put performance {_FREQ}; "
+    return (f"only {state}; put performance {_FREQ}; "
             "vs-load -c all -t 0.002 >/dev/null; ")
 
 

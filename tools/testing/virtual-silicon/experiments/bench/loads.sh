@@ -56,18 +56,6 @@ setup()
 	sleep 0.5
 }
 
-# $1: the idle states that are to be used, by name; the others are disabled
-only()
-{
-	for state in $CPU/cpu[0-9]*/cpuidle/state*; do
-		read -r name <"$state/name"
-		case " $1 " in
-		*" $name "*)	put 0 "$state/disable" ;;
-		*)		put 1 "$state/disable" ;;
-		esac || return
-	done
-}
-
 # The load file's first lines once per client: none survives the last, a write beyond the limit.
 # $1: clients
 dbench_once()

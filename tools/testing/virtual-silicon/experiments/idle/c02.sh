@@ -10,19 +10,7 @@ limit()
 	printf "\\$(printf %o "$1")\\0\\0\\0" >&4
 }
 
-# These states by name, on all CPUs; all without names
-allow()
-{
-	for _d in $CPU/cpu[0-9]*/cpuidle/state*; do
-		read -r _n <$_d/name
-		case " ${*:-$_n} " in
-		*" $_n "*) echo 0 >$_d/disable ;;
-		*) echo 1 >$_d/disable ;;
-		esac
-	done
-}
-
-# $1: governor, $2: limit, $3: what polling loops do, $4...: states allowed
+# $1: governor, $2: limit, $3: what polling loops do, $4...: states allowed; all if none
 under()
 {
 	put $1 $CPU/cpuidle/current_governor
@@ -30,7 +18,11 @@ under()
 	[ ! -e /sys/module/umwait/parameters/idle_poll ] ||
 		put $3 /sys/module/umwait/parameters/idle_poll
 	shift 3
-	allow "$@"
+	if [ -n "$*" ]; then
+		only "$*"
+	else
+		put 0 $CPU/cpu[0-9]*/cpuidle/state*/disable
+	fi
 	sleep 0.02
 }
 
