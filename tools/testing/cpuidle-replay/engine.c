@@ -10,9 +10,6 @@
  * tick perhaps stopped, and then the state is entered. All of that is work at
  * full power, which is 1.
  */
-#include <stdlib.h>
-#include <time.h>
-
 #include "replay.h"
 
 /* The limits of polling, as cpuidle_poll_time() has them. */
@@ -229,7 +226,7 @@ static int decide(const struct run *run, struct result *res,
 	return idx;
 }
 
-static void run_governor(const struct run *run, struct result *res)
+void governor_run(const struct run *run, struct result *res)
 {
 	struct cpuidle_driver *drv = (struct cpuidle_driver *)&run->table->drv;
 	const struct trace *trace = run->trace;
@@ -255,18 +252,8 @@ static void run_governor(const struct run *run, struct result *res)
 	}
 }
 
-static double seconds_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
 void engine_run(const struct run *run, struct result *res)
 {
-	double start = seconds_now();
-
 	memset(res, 0, sizeof(*res));
 	memset(&emu, 0, sizeof(emu));
 	emu.latency_req = run->latency_ns;
@@ -274,11 +261,6 @@ void engine_run(const struct run *run, struct result *res)
 	replay_tick_nsec = run->tick_ns;
 #endif
 
-	if (run->bound)
-		bound_run(run, res);
-	else
-		run_governor(run, res);
-
+	run->play(run, res);
 	res->timer_queries = emu.timer_queries;
-	res->seconds = seconds_now() - start;
 }

@@ -35,8 +35,6 @@ static const char usage[] =
 	"  --tick-ns N          the interrupt of a tick (default: 1000)\n"
 	"  --slow-core F        the last four take F times as long (default: 1)\n"
 	"  --json               one JSON object per trace and table\n"
-	"  --summary            only the mean over the traces\n"
-	"  --speed              also decisions per second and timer queries\n"
 	"  --help               this text\n"
 	"\n"
 	"Governors: teo, base-teo, base-menu, base-ladder, base-haltpoll, the same\n"
@@ -100,7 +98,7 @@ struct options {
 	enum transition_model transition;
 	struct costs costs;
 	double slow;
-	bool json, summary, speed;
+	bool json;
 };
 
 static int wrong(const char *what, const char *allowed)
@@ -199,7 +197,7 @@ static int parse_options(struct options *opt, int argc, char **argv)
 {
 	enum {
 		GOVERNOR = 1, STATES, LIST, LATENCY, HZ, SHARE, TRANSITION, OVERHEAD,
-		TICK_STOP, TICK_RESTART, TICK, SLOW, JSON, SUMMARY, SPEED, HELP
+		TICK_STOP, TICK_RESTART, TICK, SLOW, JSON, HELP
 	};
 	static const struct option longs[] = {
 		{ "governor", required_argument, NULL, GOVERNOR },
@@ -215,8 +213,6 @@ static int parse_options(struct options *opt, int argc, char **argv)
 		{ "tick-ns", required_argument, NULL, TICK },
 		{ "slow-core", required_argument, NULL, SLOW },
 		{ "json", no_argument, NULL, JSON },
-		{ "summary", no_argument, NULL, SUMMARY },
-		{ "speed", no_argument, NULL, SPEED },
 		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 }
 	};
@@ -260,12 +256,6 @@ static int parse_options(struct options *opt, int argc, char **argv)
 			break;
 		case JSON:
 			opt->json = true;
-			break;
-		case SUMMARY:
-			opt->summary = true;
-			break;
-		case SPEED:
-			opt->speed = true;
 			break;
 		case LIST:
 			states_list();
@@ -328,11 +318,12 @@ static void replay_one(const struct options *opt, const struct trace *trace,
 	struct result least;
 	size_t g;
 
+	run.play = bound_run;
 	run.bound = BOUND_LEAST_ENERGY;
 	engine_run(&run, &least);
 
 	for (g = 0; g < opt->nr_chosen; g++) {
-		run.name = opt->chosen[g]->name;
+		run.play = opt->chosen[g]->bound ? bound_run : governor_run;
 		run.gov = opt->chosen[g]->gov;
 		run.bound = opt->chosen[g]->bound;
 		engine_run(&run, &rows[g].res);
@@ -349,7 +340,6 @@ static int replay(const struct options *opt, const struct trace *traces, size_t 
 		.nr_tables = opt->nr_tables,
 		.governors = opt->names,
 		.nr_governors = opt->nr_chosen,
-		.summary = opt->summary,
 	};
 	size_t t, s;
 
@@ -367,8 +357,6 @@ static int replay(const struct options *opt, const struct trace *traces, size_t 
 		print_json(&rep);
 	else
 		print_table(&rep);
-	if (opt->speed && !opt->json)
-		print_speed(&rep);
 	free(rep.rows);
 	return 0;
 }

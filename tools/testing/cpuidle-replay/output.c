@@ -96,7 +96,7 @@ void print_table(const struct report *rep)
 	for (table = 0; table < rep->nr_tables; table++) {
 		print_states(&rep->tables[table]);
 		print_heading();
-		for (t = 0; !rep->summary && t < rep->nr_traces; t++) {
+		for (t = 0; t < rep->nr_traces; t++) {
 			for (g = 0; g < rep->nr_governors; g++) {
 				const struct row *row = row_of(rep, t, table) + g;
 
@@ -108,30 +108,6 @@ void print_table(const struct report *rep)
 		}
 		for (g = 0; rep->nr_traces > 1 && g < rep->nr_governors; g++)
 			print_mean(rep, table, g);
-	}
-}
-
-void print_speed(const struct report *rep)
-{
-	size_t i, g, nr = rep->nr_traces * rep->nr_tables;
-
-	printf("\n%-14s %22s %22s\n", "governor", "million decisions/s",
-	       "timer queries/decision");
-	for (g = 0; g < rep->nr_governors; g++) {
-		u64 decisions = 0, queries = 0;
-		double seconds = 0;
-
-		for (i = 0; i < nr; i++) {
-			const struct result *res =
-				&rep->rows[i * rep->nr_governors + g].res;
-
-			decisions += res->decisions;
-			queries += res->timer_queries;
-			seconds += res->seconds;
-		}
-		printf("%-14s %22.1f %22.3f\n", rep->governors[g],
-		       seconds > 0 ? decisions / seconds / 1e6 : 0,
-		       per_decision(queries, decisions));
 	}
 }
 

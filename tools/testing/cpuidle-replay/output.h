@@ -16,12 +16,10 @@ struct report {
 	const char *const *governors;
 	size_t nr_traces, nr_tables, nr_governors;
 	struct row *rows;
-	bool summary;
 };
 
 struct row *row_of(const struct report *rep, size_t trace, size_t table);
 void print_table(const struct report *rep);
-void print_speed(const struct report *rep);
 void print_json(const struct report *rep);
 
 #endif /* REPLAY_OUTPUT_H */

@@ -104,9 +104,11 @@ struct costs {
 	s64 overhead, tick_stop, tick_restart, tick;
 };
 
+struct result;
+
 /**
  * struct run - one governor, or bound, over one trace
- * @name: as in the output
+ * @play: governor_run() or bound_run()
  * @gov: NULL for a bound
  * @bound: which, if it is one
  * @latency_ns: what cpuidle_governor_latency_req() answers
@@ -114,7 +116,7 @@ struct costs {
  *	time and in energy
  */
 struct run {
-	const char *name;
+	void (*play)(const struct run *run, struct result *res);
 	struct cpuidle_governor *gov;
 	enum bound bound;
 	const struct trace *trace;
@@ -139,12 +141,13 @@ struct result {
 	u64 ticks, tick_stops, timer_queries;
 	u64 usage[CPUIDLE_STATE_MAX];
 	double energy;
-	double seconds;
 };
 
 void engine_run(const struct run *run, struct result *res);
+void governor_run(const struct run *run, struct result *res);
+void bound_run(const struct run *run, struct result *res);
 
-/* Between engine.c and bound.c. */
+/* What bound.c takes of engine.c. */
 bool engine_usable(const struct run *run, int state);
 double engine_rest_energy(const struct run *run, int state, s64 rest);
 int engine_least_state(const struct run *run, s64 rest);
@@ -156,7 +159,6 @@ void engine_account_tick(const struct run *run, struct result *res);
 void engine_account_wakeup(const struct run *run, struct result *res,
 			   const struct idle_period *p, int state);
 s64 engine_entered(const struct run *run, s64 asked, bool stopped_now);
-void bound_run(const struct run *run, struct result *res);
 
 /* Between engine.c and emulate.c: the CPU as the governor sees it. */
 struct emulation {

@@ -333,12 +333,3 @@ def test_malformed_states(tmp_path: Path, content: str) -> None:
     done = run("--states", tmp_path / "s", write(tmp_path / "t.csv", [GOOD]))
     assert done.returncode == 1
     assert str(tmp_path / "s") in done.stderr
-
-
-def test_speed_is_shown_for_each_governor(tmp_path: Path) -> None:
-    """How fast it is depends on the machine; that is for the one who reads it."""
-    rows = [period(n * 100_000, 20_000 + n % 13 * 3000, 500_000) for n in range(1000)]
-    done = run("--states", "skx", "--speed", write(tmp_path / "t.csv", rows))
-    speeds = {line.split()[0]: float(line.split()[1])
-              for line in done.stdout.split("million")[1].splitlines()[1:]}
-    assert set(GOVERNORS) <= set(speeds)
