@@ -63,6 +63,17 @@ def record(figure: Figure, made_from: str, file: Path = FILE) -> None:
     file.write_text(f'{head}{found}{body}\nmade_from = "{made_from}"\n' + gap[1:] + after)
 
 
+def sign(figure: Figure, made_from: str, top: Path) -> None:
+    """Puts command and version at the head of each CSV file that the command wrote."""
+    head = (f"# command: {figure.command}\n"
+            f"# version: {git.run('describe', '--always', repo=top).strip()}, inputs {made_from}\n")
+    document = top / figure.document
+    for table in sorted(document.glob("*.csv")) if document.is_dir() else [document]:
+        if table.suffix == ".csv":
+            body = re.sub(r"\A(# (command|version): .*\n)+", "", table.read_text("utf-8"))
+            table.write_text(head + body, "utf-8")
+
+
 def tell(figures: Iterable[Figure]) -> None:
     for figure in figures:
         say(f"older than what it describes: {figure.document} ({figure.command})")
@@ -78,6 +89,7 @@ def make(top: Path = paths.TOP, file: Path = FILE) -> int:
             say(f"FAILED {figure.document}")
             failed += 1
         elif figure.writes:
+            sign(figure, version(figure.inputs, top), top)
             record(figure, version(figure.inputs, top), file)
         else:
             say(f"to be taken over by hand; then made_from = \"{version(figure.inputs, top)}\"")

@@ -66,6 +66,20 @@ def test_stale_until_made(top: Path) -> None:
     assert len(lines) == 1 and lines[0][1].startswith("made_from = ")
 
 
+def test_tables_have_command_and_version(top: Path) -> None:
+    """Once, however often they are made; other files of the directory stay as they are."""
+    file = top / "figures.toml"
+    file.write_text(TEXT.format(first="mkdir -p a.md; echo x >>a.md/x.csv; echo y >a.md/y"))
+    for more in "23":
+        assert figures.make(top, file) == 0
+        head, version, *rest = (top / "a.md/x.csv").read_text().splitlines()
+        commit(top, more=more)
+    assert head == "# command: mkdir -p a.md; echo x >>a.md/x.csv; echo y >a.md/y"
+    made_from = figures.load(file)[0].made_from
+    assert version.startswith("# version: ") and version.endswith(f", inputs {made_from}")
+    assert rest == ["x", "x"] and (top / "a.md/y").read_text() == "y\n"
+
+
 def test_what_failed_stays_stale(top: Path) -> None:
     file = top / "figures.toml"
     file.write_text(TEXT.format(first="echo half >a.md; exit 3"))
