@@ -12,6 +12,7 @@ several sets, figures are medians over them, with the least and the greatest.
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import json
 import subprocess
@@ -167,49 +168,70 @@ def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> 
     return found
 
 
-def spread(values: list[float], form: str = ".0f") -> str:
-    """The median, and the ends if there are some."""
-    if len(values) == 1:
-        return f"{values[0]:{form}}"
-    return f"{median(values):{form}} ({min(values):{form}}..{max(values):{form}})"
-
-
-def row(cells: list[Cell]) -> str:
-    first = cells[0]
-    worst = max((c.worst for c in cells), key=lambda t: t.worse)
-    return " | ".join([
-        f"| `{first.table}`", str(first.hz), first.share,
-        f"{median(c.adequate_best for c in cells):.1f} → {median(c.adequate for c in cells):.1f}",
-        spread([c.adequate_closed for c in cells]) + " %",
-        f"{median(c.best for c in cells):.3f} → {median(c.energy for c in cells):.3f}",
-        spread([c.energy_closed for c in cells]) + " %",
-        f"{worst.worse:+.1f} % {worst.name}",
-        f"{share(sum(c.stops for c in cells), sum(c.menu_stops for c in cells)):.0f} %",
-        f"{median(c.latency_more for c in cells):+.1f} % |"])
-
-
 HEADING = ("| states | HZ | latency | adequate % | closed | energy | closed | worst trace, energy |"
            " tick stops of menu's | exit latency to bound's |\n|---|---|---|---|---|---|---|---|---|---|")
 
 
-def losers(cells: list[Cell], margin: float) -> list[str]:
-    """By trace: where it takes more energy, or stops the tick more often, than it may."""
-    energy: dict[str, list[tuple[float, str]]] = {}
+CELLS = ("traces", "states", "hz", "latency", "adequate best %", "adequate %", "adequate closed %",
+         "adequate closed least", "adequate closed most", "energy best", "energy", "energy closed %",
+         "energy closed least", "energy closed most", "worst trace", "worst energy %",
+         "tick stops % of menu", "exit latency % over bound")
+LOSERS = ("traces", "trace", "measure", "of the governor", "of the opponent", "opponent", "cell", "cells")
+
+
+def ends(values: list[float]) -> list[str]:
+    return [f"{v:.0f}" for v in (median(values), min(values), max(values))]
+
+
+def values(cells: list[Cell]) -> list[str]:
+    """Of one cell over several sets, as CELLS has them behind the kind of the traces."""
+    first = cells[0]
+    worst = max((c.worst for c in cells), key=lambda t: t.worse)
+    return [first.table, str(first.hz), first.share,
+            f"{median(c.adequate_best for c in cells):.1f}", f"{median(c.adequate for c in cells):.1f}",
+            *ends([c.adequate_closed for c in cells]),
+            f"{median(c.best for c in cells):.3f}", f"{median(c.energy for c in cells):.3f}",
+            *ends([c.energy_closed for c in cells]), worst.name, f"{worst.worse:+.1f}",
+            f"{share(sum(c.stops for c in cells), sum(c.menu_stops for c in cells)):.0f}",
+            f"{median(c.latency_more for c in cells):+.1f}"]
+
+
+def row(cells: list[Cell]) -> str:
+    """The same for the terminal."""
+    table, hz, latency, *rest = values(cells)
+    many = len(cells) > 1
+    a_best, a, a_closed, a_low, a_high, e_best, e, e_closed, e_low, e_high, worst, more, stops, late = rest
+    return " | ".join([
+        f"| `{table}`", hz, latency, f"{a_best} → {a}", a_closed + f" ({a_low}..{a_high})" * many + " %",
+        f"{e_best} → {e}", e_closed + f" ({e_low}..{e_high})" * many + " %", f"{more} % {worst}",
+        f"{stops} %", f"{late} % |"])
+
+
+def losers(cells: list[Cell], margin: float) -> list[tuple[str, ...]]:
+    """By trace: where it takes more energy, or stops the tick more often, than it may; LOSERS
+    without the kind of the traces."""
+    energy: dict[str, list[tuple[float, str, str]]] = {}
     stops: dict[str, list[tuple[int, int, str]]] = {}
     for c in cells:
         for t in c.traces:
             if t.worse > margin:
-                energy.setdefault(t.name, []).append((t.worse, f"{c.table} {c.hz} {c.share}, {t.opponent}"))
+                energy.setdefault(t.name, []).append((t.worse, t.opponent, f"{c.table} {c.hz} {c.share}"))
             if t.stops_more():
                 stops.setdefault(t.name, []).append((t.stops, t.menu_stops, f"{c.table} {c.hz} {c.share}"))
-    lines = []
+    found: list[tuple[str, ...]] = []
     for name in sorted(energy, key=lambda n: -max(energy[n])[0]):
-        by, where = max(energy[name])
-        lines.append(f"- {name}: energy {by:+.1f} % in `{where}`; above {margin:g} % in {len(energy[name])} cells")
+        by, opponent, where = max(energy[name])
+        found.append((name, "energy %", f"{by:+.1f}", "", opponent, where, str(len(energy[name]))))
     for name in sorted(stops, key=lambda n: -max(stops[n])[0]):
         ours, menus, where = max(stops[name])
-        lines.append(f"- {name}: {ours} tick stops, menu {menus}, in `{where}`; in {len(stops[name])} cells")
-    return lines
+        found.append((name, "tick stops", str(ours), str(menus), "base-menu", where, str(len(stops[name]))))
+    return found
+
+
+def told(loser: tuple[str, ...]) -> str:
+    name, measure, ours, theirs, opponent, where, cells = loser
+    against = f", {opponent} {theirs}" if theirs else f" over {opponent}"
+    return f"- {name}: {measure} {ours}{against}, in `{where}`; in {cells} cells"
 
 
 def kinds(cells: list[Cell]) -> dict[str, list[Cell]]:
@@ -220,20 +242,35 @@ def kinds(cells: list[Cell]) -> dict[str, list[Cell]]:
     return found
 
 
+def grouped(cells: list[Cell]) -> list[list[Cell]]:
+    """Of the same states, HZ and latency."""
+    by_key: dict[tuple, list[Cell]] = {}
+    for c in cells:
+        by_key.setdefault((c.table, c.hz, c.share), []).append(c)
+    return list(by_key.values())
+
+
+def write_csv(directory: Path, cells: list[Cell], margin: float) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    some = kinds(cells)
+    for name, head, rows in (
+            ("cells", CELLS, [[kind, *values(g)] for kind, c in some.items() for g in grouped(c)]),
+            ("losers", LOSERS, [[kind, *x] for kind, c in some.items() for x in losers(c, margin)])):
+        with (directory / f"{name}.csv").open("w", encoding="ascii") as file:
+            csv.writer(file, lineterminator="\n").writerows([head, *rows])
+
+
 def report(cells: list[Cell], governor: str, opponents: list[str], margin: float) -> str:
     lines = [f"{governor} against the best of {', '.join(opponents)}; the bound is the least energy.", ""]
     for kind, some in kinds(cells).items():
         lines += [f"### {kind.capitalize()} traces", "", HEADING]
-        by_key: dict[tuple, list[Cell]] = {}
-        for c in some:
-            by_key.setdefault((c.table, c.hz, c.share), []).append(c)
-        lines += [row(group) for group in by_key.values()]
+        lines += [row(group) for group in grouped(some)]
         low = min(some, key=lambda c: c.energy_closed)
         lines += ["", f"Over all cells: energy {mean(c.energy_closed for c in some):.0f} % closed (least"
                   f" {low.energy_closed:.0f} % in {low.table} {low.hz} {low.share}), adequate"
                   f" {mean(c.adequate_closed for c in some):.0f} % (least"
                   f" {min(c.adequate_closed for c in some):.0f} %).", ""]
-        lines += losers(some, margin) or [f"No trace on which it takes more than {margin:g} % more energy."]
+        lines += [told(x) for x in losers(some, margin)] or [f"No trace on which it takes more than {margin:g} % more energy."]
         lines.append("")
     return "\n".join(lines)
 
@@ -276,7 +313,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--against", nargs="+", metavar="GOVERNOR",
                         help="default: base-menu, base-teo, and teo of the trees that the program was built with")
     parser.add_argument("--margin", type=float, default=5, help="percent of energy (default: 5)")
-    parser.add_argument("--markdown", type=Path, help="write the table there (default: stdout)")
+    parser.add_argument("--csv", type=Path, metavar="DIRECTORY", help="write cells.csv and losers.csv there")
     parser.add_argument("--json", type=Path, help="write all figures there, of each trace too")
     parser.add_argument("--jobs", type=int, default=2, help="replays at a time (default: 2)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -313,11 +350,9 @@ def main() -> int:
     cells = [judge(runs[key], args.governor, opponents, "base-menu",
                    table=key[0], hz=key[1], share=key[2], set=key[3])
              for key in itertools.product(args.states, args.hz, args.exit_latency, sets)]
-    text = report(cells, args.governor, opponents, args.margin)
-    if args.markdown:
-        args.markdown.write_text(text + "\n")
-    else:
-        print(text)
+    print(report(cells, args.governor, opponents, args.margin))
+    if args.csv:
+        write_csv(args.csv, cells, args.margin)
     if args.json:
         args.json.write_text(json.dumps([asdict(c) for c in cells], indent=1) + "\n")
     return 0

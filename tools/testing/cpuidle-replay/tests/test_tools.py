@@ -2,6 +2,7 @@
 """compare.py on figures that can be worked out by hand, and what generate.py writes."""
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -101,9 +102,22 @@ def test_cells_report_names_losers() -> None:
     c = cell()
     c.traces[0].stops = 200
     text = cells.report([c], "teo", ["base-menu", "base-teo"], 3)
-    assert "- b: energy +4.0 % in `t 250 full, base-teo`" in text
-    assert "- a: 200 tick stops, menu 100" in text
+    assert "- b: energy % +4.0 over base-teo, in `t 250 full`; in 1 cells" in text
+    assert "- a: tick stops 200, base-menu 100, in `t 250 full`; in 1 cells" in text
     assert "No trace on which" in cells.report([cell()], "teo", ["base-menu", "base-teo"], 5)
+
+
+def test_cells_csv(tmp_path: Path) -> None:
+    """What the report says, as data: a row for each cell, one for each loser."""
+    cells.write_csv(tmp_path, [cell()], 3)
+    line, = csv.DictReader((tmp_path / "cells.csv").open())
+    shown = cells.row([cell()])
+    assert line["traces"] == "recorded" and line["worst trace"] == "b"
+    assert f"{line['adequate best %']} → {line['adequate %']} | {line['adequate closed %']} %" in shown
+    assert f"{line['energy best']} → {line['energy']} | {line['energy closed %']} %" in shown
+    assert len(set(cells.CELLS)) == len(cells.CELLS) == len(line)
+    loser, = csv.DictReader((tmp_path / "losers.csv").open())
+    assert (loser["trace"], loser["of the governor"], loser["opponent"]) == ("b", "+4.0", "base-teo")
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
