@@ -19,8 +19,7 @@ CONFIG = paths.TOP / "pyproject.toml"
 
 #: Directories whose modules find each other by name; the deepest has a file.
 ROOTS = ("tools", "tools/power", "tools/testing", "tools/testing/cpuidle-replay",
-         "tools/testing/fuzz", "tools/testing/schedutil-sim", "tools/testing/virtual-silicon",
-         "tools/testing/virtual-silicon/experiments")
+         "tools/testing/fuzz", "tools/testing/schedutil-sim", "tools/testing/virtual-silicon")
 
 
 def ruff() -> Path:
@@ -74,7 +73,7 @@ def problems(top: Path) -> dict[str, str]:
              *(str(Path(n).relative_to(root)) for n in members)],
             top / root, {"MYPYPATH": ":".join(
                 map(str, (top / root, top / root / "tests", paths.SILICON, paths.SILICON / "tests",
-                          paths.SILICON / "experiments", paths.TOP / "tools")))})
+                          paths.TOP / "tools")))})
     return said
 
 

@@ -99,8 +99,8 @@ def test_fresh_machine_gets_as_far_as_installing(tmp_path):
         assert not done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("group, recipe", [("guest", "guest/recipe.txt"),
-                                           ("idle-loads", "experiments/idle/recipe.txt")])
+@pytest.mark.parametrize("group, recipe", [
+    ("guest", "guest/recipe.txt"), ("idle-loads", "virtual_silicon/studies/idle/recipe.txt")])
 def test_packages_of_the_guest_are_listed(group, recipe):
     lines = (paths.SILICON / recipe).read_text()
     needed = set(re.findall(r"^package\s+(\S+)", lines, re.M))

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpuwhy import doctor, record, states
-from virtual_silicon import boot, initramfs, machine, paths
-from virtual_silicon.job import Job
-from virtual_silicon.trace import Trace
-from virtual_silicon.trace import read as read_trace
+from virtual_silicon import paths
+from virtual_silicon.guest import boot, initramfs
+from virtual_silicon.guest.job import Job
+from virtual_silicon.machine import machine
+from virtual_silicon.readers.trace import Trace
+from virtual_silicon.readers.trace import read as read_trace
 
 TRACE_CMD = Path("/usr/bin/trace-cmd")
 MARK = "0x400000f0"

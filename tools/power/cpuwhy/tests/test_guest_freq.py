@@ -17,7 +17,7 @@ from cpuwhy.record import sidecar  # noqa: E402
 from cpuwhy.tests import scripted_guest as scripted  # noqa: E402
 from virtual_silicon import paths  # noqa: E402
 from virtual_silicon.errors import MissingError  # noqa: E402
-from virtual_silicon.trace import Trace  # noqa: E402
+from virtual_silicon.readers.trace import Trace  # noqa: E402
 
 #: 3600 MHz for one or two active cores of this part, 3300 for four.
 PART, TOP, FOUR = "e5-2698-v4", 3_600_000, 3_300_000

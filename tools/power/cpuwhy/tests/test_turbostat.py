@@ -13,9 +13,12 @@ sys.path.insert(0, str(SILICON))
 
 from cpuwhy import states  # noqa: E402
 from cpuwhy.tests import scripted_guest  # noqa: E402
-from virtual_silicon import boot, initramfs, machine, paths, trace, turbostat  # noqa: E402
+from virtual_silicon import paths  # noqa: E402
 from virtual_silicon.errors import MissingError  # noqa: E402
-from virtual_silicon.job import Job  # noqa: E402
+from virtual_silicon.guest import boot, initramfs  # noqa: E402
+from virtual_silicon.guest.job import Job  # noqa: E402
+from virtual_silicon.machine import machine  # noqa: E402
+from virtual_silicon.readers import trace, turbostat  # noqa: E402
 
 SOURCE = paths.BUILD / "linux/tools/power/x86/turbostat"
 EVENTS = Path(__file__).with_name("core_events.c")

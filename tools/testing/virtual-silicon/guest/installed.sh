@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Run by systemd in the installed system (virtual_silicon/installed.py), once in each
+# Run by systemd in the installed system (virtual_silicon/studies/installed.py), once in each
 # boot. What is to be done in this one is in /root/stage; the answers go to the second
 # serial port, as those of guests without a disk do.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive HOME=/root TERM=dumb

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shared by the tests: import paths, and guests that are booted once."""
+"""Shared by the tests: guests that are booted once."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE.parent / "experiments")]
-
-from guests import Guests  # noqa: E402
-from virtual_silicon import paths  # noqa: E402
+from guests import Guests
+from virtual_silicon import paths
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

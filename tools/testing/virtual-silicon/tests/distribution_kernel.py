@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from guests import Guests
-from virtual_silicon import boot, distribution, machine, witness
+from virtual_silicon.guest import boot, distribution
+from virtual_silicon.machine import machine
+from virtual_silicon.studies import stock_tools
 
 
 @pytest.mark.parametrize("name", machine.names())
@@ -24,9 +26,9 @@ def test_kernel_of_the_distribution(request: pytest.FixtureRequest, guests: Gues
     kernel = distribution.unpack(Path(package), tmp_path / "kernels")
     c = dataclasses.replace(guests.config("two-kinds-amd", b""), out=tmp_path / "out",
                             limits=boot.Limits(600, 600, 1800))
-    (row,) = witness.rows([machine.load(name)], [(kernel.release, kernel.image, kernel)],
+    (row,) = stock_tools.rows([machine.load(name)], [(kernel.release, kernel.image, kernel)],
                           c, 2)
-    cells = dict(zip(witness.HEAD, row.cells))
+    cells = dict(zip(stock_tools.HEAD, row.cells))
     assert cells["warnings"] == "none"
     for seen, file in (("one CPU MHz", "one CPU in file"), ("all MHz", "all in file")):
         assert [int(mhz) for mhz in cells[seen].split("/")] == pytest.approx(

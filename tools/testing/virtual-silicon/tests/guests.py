@@ -8,7 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import scenarios
-from virtual_silicon import boot, initramfs, machine, paths
+from virtual_silicon import paths
+from virtual_silicon.guest import boot, initramfs
+from virtual_silicon.machine import machine
 
 
 class Guests:

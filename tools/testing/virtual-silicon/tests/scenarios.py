@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import invariance_util as utilisation
-from virtual_silicon import encode, mirrors, validate
-from virtual_silicon import witness as parts
-from virtual_silicon.job import Job
-from virtual_silicon.machine import Machine
+from virtual_silicon.guest.job import Job
+from virtual_silicon.machine import intel
+from virtual_silicon.machine.machine import Machine
+from virtual_silicon.studies import stock_tools as parts
+from virtual_silicon.studies.invariance import utilisation
+from virtual_silicon.studies.validation import reproduce, validate
 
 
 @dataclass(frozen=True)
@@ -875,10 +876,10 @@ LOW_W, WINDOW_W = 97, 112
 
 def limit_value(watts: float, window_s: float, clamp: bool, watts_2: float = 0) -> int:
     """0x610 with limit 1, and limit 2 if it is given."""
-    one = (encode.rapl_power(watts) | 1 << 15 | clamp << 16
-           | encode.rapl_time_window(window_s) << 17)
-    two = (encode.rapl_power(watts_2) | 1 << 15 | 1 << 16
-           | encode.rapl_time_window(0.0078125) << 17) if watts_2 else 0
+    one = (intel.rapl_power(watts) | 1 << 15 | clamp << 16
+           | intel.rapl_time_window(window_s) << 17)
+    two = (intel.rapl_power(watts_2) | 1 << 15 | 1 << 16
+           | intel.rapl_time_window(0.0078125) << 17) if watts_2 else 0
     return one | two << 32
 
 
@@ -982,9 +983,9 @@ PART_MACHINES = ("platinum-8592", "xeon-6980p", "xeon-6746e", "core-i7-1260p",
 
 #: Of a part with a measured distribution: interrupts of a device and of the timer, and
 #: a switch from base to the lowest clock.
-MIRRORS = (mirrors.wake("device", "C6", 2_700_000, 200),
-           mirrors.wake("timer", "C6", 2_700_000, 200),
-           mirrors.switch(2_700_000, 1_200_000, samples=60))
+MIRRORS = (reproduce.wake("device", "C6", 2_700_000, 200),
+           reproduce.wake("timer", "C6", 2_700_000, 200),
+           reproduce.switch(2_700_000, 1_200_000, samples=60))
 
 
 def mirrored(m: Machine, cpus: int) -> bytes:

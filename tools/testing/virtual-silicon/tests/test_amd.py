@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 from guests import Guests
-from virtual_silicon import guestdata, trace, turbostat
-from virtual_silicon.boot import Result
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.readers import sysfs, trace, turbostat
 
 #: CPPC: 255 at 3.4 GHz, 168 at 2.25 GHz; both kernels take the mean of that
 #: ratio and 1 (there is no telling how many cores reach the highest).
@@ -28,11 +28,11 @@ def mhz(result: Result, mark: int) -> float:
 
 def test_kernel_has_nothing_to_complain_of(result: Result) -> None:
     assert result.status == 0
-    assert guestdata.warnings(result.text("dmesg")) == []
+    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 def test_driver_and_frequencies(result: Result) -> None:
-    freq = guestdata.pairs(result.text("cpufreq"))
+    freq = sysfs.pairs(result.text("cpufreq"))
     base = "/sys/devices/system/cpu/cpu1/cpufreq/"
     assert freq[base + "scaling_driver"] == "acpi-cpufreq"
     assert freq[base + "scaling_available_frequencies"].split() == \
@@ -47,7 +47,7 @@ def test_feature_flags(result: Result) -> None:
 
 
 def test_registers(result: Result) -> None:
-    seen = guestdata.msr_values(result.text("registers"))
+    seen = sysfs.msr_values(result.text("registers"))
     assert seen[0xC0010015] == 1 << 24		# TscFreqSel
     assert seen[0xC0010061] == 2 << 4		# lowest P-state, none held back
     assert seen[0xC00000E7] is not None
@@ -61,10 +61,10 @@ def test_requests_take_effect(result: Result, mark: int, expected: float) -> Non
 
 
 def test_boost_off_means_base(result: Result) -> None:
-    seen = guestdata.msr_values(result.text("no-boost"))[0xC0010015]
+    seen = sysfs.msr_values(result.text("no-boost"))[0xC0010015]
     assert seen is not None and seen & BOOST_OFF
     assert mhz(result, 34) == pytest.approx(2250, rel=0.01)
-    slow, fast = (guestdata.work(result.text(step))[0].rate
+    slow, fast = (sysfs.work(result.text(step))[0].rate
                   for step in ("no-boost", "boost"))
     assert fast / slow == pytest.approx(3400 / 2250, rel=0.02)
 
@@ -83,14 +83,14 @@ def test_turbostat_reads_clock_and_energy(result: Result) -> None:
 
 
 def test_base_kernel_ratio(result: Result) -> None:
-    assert guestdata.invariance_ratio(result.text("dmesg")) == RATIO == 1289
+    assert sysfs.invariance_ratio(result.text("dmesg")) == RATIO == 1289
 
 
 @pytest.mark.boots("amd-patched")
 def test_patched_kernel_ratio(guests: Guests) -> None:
     dmesg = guests.get("amd-patched").text("dmesg")
-    assert guestdata.invariance_ratio(dmesg) == RATIO
-    assert guestdata.warnings(dmesg) == []
+    assert sysfs.invariance_ratio(dmesg) == RATIO
+    assert sysfs.warnings(dmesg) == []
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(name))
@@ -100,18 +100,18 @@ def by_register(request: pytest.FixtureRequest, guests: Guests) -> Result:
 
 
 def test_cppc_drivers_bind(by_register: Result) -> None:
-    freq = guestdata.pairs(by_register.text("cpufreq"))
+    freq = sysfs.pairs(by_register.text("cpufreq"))
     base = "/sys/devices/system/cpu/cpu1/cpufreq/"
     assert freq[base + "scaling_driver"].startswith("amd-pstate")
     assert freq[base + "amd_pstate_highest_perf"] == "255"
     assert freq[base + "amd_pstate_lowest_nonlinear_freq"] == "1500000"
     assert int(freq[base + "amd_pstate_max_freq"]) == pytest.approx(3_500_000, rel=0.005)
-    assert guestdata.warnings(by_register.text("dmesg")) == []
+    assert sysfs.warnings(by_register.text("dmesg")) == []
 
 
 def test_cppc_registers(by_register: Result) -> None:
     """Highest 255, nominal 178, nonlinear 109, lowest 29; enabled on all CPUs."""
-    seen = guestdata.msr_values(by_register.text("slow"))
+    seen = sysfs.msr_values(by_register.text("slow"))
     assert seen[0xC00102B0] == 255 << 24 | 178 << 16 | 109 << 8 | 29
     assert seen[0xC00102B1] == 1
 
@@ -121,7 +121,7 @@ def test_cppc_requests_take_effect(guests: Guests) -> None:
     """Passive: desired performance, 23:16, is the governor's."""
     result = guests.get("amd-pstate")
     for step, perf, mark, expected in (("slow", 29, 30, 400), ("fast", 255, 32, 3500)):
-        request = guestdata.msr_values(result.text(step))[0xC00102B3]
+        request = sysfs.msr_values(result.text(step))[0xC00102B3]
         assert request is not None and request >> 16 & 0xFF == perf
         assert mhz(result, mark) == pytest.approx(expected, rel=0.01)
 
@@ -131,6 +131,6 @@ def test_cppc_leaves_the_choice_to_the_hardware(guests: Guests) -> None:
     """Active: no desired performance; a full load runs high, however it is asked."""
     result = guests.get("amd-pstate-active")
     for step, mark in (("slow", 30), ("fast", 32)):
-        request = guestdata.msr_values(result.text(step))[0xC00102B3]
+        request = sysfs.msr_values(result.text(step))[0xC00102B3]
         assert request is not None and request >> 16 & 0xFF == 0
         assert mhz(result, mark) > 3000

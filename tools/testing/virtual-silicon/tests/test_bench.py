@@ -16,9 +16,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from virtual_silicon import boot, guests, paths
-from virtual_silicon.bench import cells, host, report, runner, stats, tables
+from virtual_silicon import paths
 from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.guest import boot, pool
+from virtual_silicon.studies.bench import cells, host, report, runner, stats, tables
 
 
 def test_welch_by_hand() -> None:
@@ -284,10 +285,10 @@ def test_what_is_measured_is_kept(bench: runner.Bench, tmp_path: Path,
         result = boot.Result(0, boot.Answer(), 9, 1, "", {}, None)
         result.answer.feed(good_answer(start))
         return result
-    monkeypatch.setattr(guests, "boot", SimpleNamespace(**vars(boot) | {"run": fail}))
+    monkeypatch.setattr(pool, "boot", SimpleNamespace(**vars(boot) | {"run": fail}))
     results, _ = measure(bench, start)
     assert {r.reason for r in results.values() if isinstance(r, runner.Failure)} == {"it panicked"}
-    monkeypatch.setattr(guests, "boot", SimpleNamespace(**vars(boot) | {"run": answer}))
+    monkeypatch.setattr(pool, "boot", SimpleNamespace(**vars(boot) | {"run": answer}))
     first, measured = measure(bench, start)
     again, kept = measure(bench, start)
     assert measured and not kept and first == again and len(booted) == 2

@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from virtual_silicon import boot, machine
+from virtual_silicon import paths
 from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.guest import boot
+from virtual_silicon.machine import machine
 
 #: Finds the files of the two serial ports among its arguments, as $CONSOLE and
 #: $RESULTS, and leaves its process id.
@@ -160,7 +162,7 @@ def test_too_many_cpus_start_nothing(tmp_path: Path) -> None:
 
 def interrupted(words: list[str], out: Path, number: signal.Signals) -> int:
     """Exit status of Python with @words, which gets the signal once its guest runs."""
-    with subprocess.Popen([sys.executable, *words], cwd=Path(boot.__file__).parents[1],
+    with subprocess.Popen([sys.executable, *words], cwd=paths.SILICON,
                           stderr=subprocess.PIPE, stdout=subprocess.PIPE,
                           start_new_session=True,
                           # A shell's background job, as the tests may be one, ignores it
@@ -194,7 +196,8 @@ def test_interrupt_ends_guests_of_threads(tmp_path: Path, number: signal.Signals
     code = f"""if True:
         import argparse, pickle
         from concurrent.futures import ThreadPoolExecutor
-        from virtual_silicon import __main__ as main, boot
+        from virtual_silicon import __main__ as main
+        from virtual_silicon.guest import boot
         def run(args):
             with ThreadPoolExecutor(1) as pool:
                 list(pool.map(boot.run, [pickle.loads({pickle.dumps(c)!r})]))

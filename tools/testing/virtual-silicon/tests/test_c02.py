@@ -8,7 +8,9 @@ import statistics
 import pytest
 from guests import Guests
 from scenarios import C02_KHZ, C02_LOADS, IDLE_POLL, IDLE_STATES
-from virtual_silicon import boot, guestdata, machine, trace
+from virtual_silicon.guest import boot
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import sysfs, trace
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"idle-{name}"))
@@ -18,7 +20,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_states_at_boot(name: str, guests: Guests) -> None:
-    states = guestdata.idle_states(guests.get(f"idle-{name}").text("cpuidle"))
+    states = sysfs.idle_states(guests.get(f"idle-{name}").text("cpuidle"))
     expected = IDLE_STATES[name][2].split()
     found = [("-" if s.disabled else "") + s.name for s in states.get(0, [])]
     if expected:
@@ -46,7 +48,7 @@ def test_kselftest(name: str, guests: Guests) -> None:
 
 
 def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
-    lines = guestdata.warnings(guests.get(f"idle-{name}").text("dmesg"))
+    lines = sysfs.warnings(guests.get(f"idle-{name}").text("dmesg"))
     assert lines == []
 
 
@@ -144,7 +146,7 @@ def test_no_wakeup_is_late(c02: boot.Result) -> None:
 @pytest.mark.boots("c02")
 def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
     """APERF over MPERF is the clock's ratio; MPERF itself is no busy time."""
-    rises = guestdata.msr_rises(*c02.text("resting").split("--"))
+    rises = sysfs.msr_rises(*c02.text("resting").split("--"))
     m = machine.load("sapphire-rapids")
     aperf, mperf = rises[0xE8], rises[0xE7]
     assert aperf / mperf * m.tsc_khz == pytest.approx(C02_KHZ, rel=0.002)
@@ -153,7 +155,7 @@ def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
 
 @pytest.mark.boots("c02")
 def test_kernel_is_silent(c02: boot.Result) -> None:
-    assert guestdata.warnings(c02.text("dmesg")) == []
+    assert sysfs.warnings(c02.text("dmesg")) == []
 
 
 @pytest.mark.parametrize("what", IDLE_POLL)
@@ -175,4 +177,4 @@ def test_polling_loops_rest_by_umwait(loop: str, what: str, guests: Guests) -> N
 @pytest.mark.boots("poll-state", "poll-loop")
 def test_kernel_is_silent_in_polling_loops(guests: Guests) -> None:
     for name in ("poll-state", "poll-loop"):
-        assert guestdata.warnings(guests.get(name).text("dmesg")) == []
+        assert sysfs.warnings(guests.get(name).text("dmesg")) == []

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from virtual_silicon import compare, paths
+from virtual_silicon import paths
+from virtual_silicon.studies.demo import compare
 
 ROW = compare.Row("a clock", "ms", "", "", digits=1)
 

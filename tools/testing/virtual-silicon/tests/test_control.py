@@ -8,8 +8,9 @@ import statistics
 import pytest
 from guests import Guests
 from scenarios import BIAS_MARKS, POWER_LIMIT_W, PREFERENCE_MARKS, ROUND_TRIPS
-from virtual_silicon import encode, guestdata, machine, trace, turbostat
-from virtual_silicon.boot import Result
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.machine import intel, machine
+from virtual_silicon.readers import sysfs, trace, turbostat
 
 MACHINE = "sapphire-rapids-hwp"
 PC6_W, PC0_W = 19, 95		# uncore power asleep and awake, from the machine file
@@ -37,26 +38,26 @@ def window(result: Result, mark: int) -> trace.Window:
 
 
 def cpufreq(result: Result, key: str) -> str:
-    return guestdata.pairs(result.text("cpufreq"))[
+    return sysfs.pairs(result.text("cpufreq"))[
         f"/sys/devices/system/cpu/cpu1/cpufreq/{key}"]
 
 
 def test_every_step_ran(either: Result) -> None:
     assert either.status == 0
-    assert guestdata.warnings(either.text("dmesg")) == []
+    assert sysfs.warnings(either.text("dmesg")) == []
 
 
 def test_capabilities_and_enable(either: Result) -> None:
     """SDM vol. 3, 15.4.3: highest 7:0, guaranteed 15:8, efficient 23:16, lowest 31:24."""
-    seen = guestdata.msr_values(either.text("registers"))
+    seen = sysfs.msr_values(either.text("registers"))
     assert seen[0x770] == 1
     assert seen[0x771] == 38 | 20 << 8 | 8 << 16 | 8 << 24
 
 
 def test_feature_bits() -> None:
     """SDM vol. 2, CPUID 6.EAX: HWP 7, its energy preference 10."""
-    with_hwp = encode.leaf_6(machine.load(MACHINE))[0]
-    without = encode.leaf_6(machine.load("sapphire-rapids"))[0]
+    with_hwp = intel.leaf_6(machine.load(MACHINE))[0]
+    without = intel.leaf_6(machine.load("sapphire-rapids"))[0]
     assert with_hwp ^ without == 1 << 7 | 1 << 10
 
 
@@ -77,7 +78,7 @@ def test_capabilities_cannot_be_written(active: Result) -> None:
 @pytest.mark.parametrize("preference", PREFERENCE_MARKS)
 def test_preference_reaches_the_register(active: Result, preference: int) -> None:
     """Bits 31:24; desired performance, 23:16, is 0: the hardware chooses."""
-    seen = guestdata.msr_values(active.text(f"preference-{preference}"))[0x774]
+    seen = sysfs.msr_values(active.text(f"preference-{preference}"))[0x774]
     assert seen is not None and seen >> 16 & 0xFFFF == preference << 8
 
 
@@ -87,7 +88,7 @@ def test_saving_energy_lowers_the_clock_under_the_same_work(active: Result) -> N
     clocks = [cpu.mhz for cpu in seen]
     assert clocks[0] > 1.2 * clocks[1] and clocks[1] > 1.15 * clocks[2]
     assert [cpu.busy for cpu in seen] == sorted(cpu.busy for cpu in seen)
-    units = [guestdata.work(active.text(f"preference-{p}"))[1].units
+    units = [sysfs.work(active.text(f"preference-{p}"))[1].units
              for p in PREFERENCE_MARKS]
     assert len(set(units)) == 1		# all of it was done at each
 
@@ -149,7 +150,7 @@ def test_temperature_rises_under_load(passive: Result) -> None:
     """SDM vol. 3, 15.8.5: degrees below the limit in bits 22:16."""
     below = {}
     for step in ("cool", "warm"):
-        value = guestdata.msr_values(passive.text(step))[0x1B1]
+        value = sysfs.msr_values(passive.text(step))[0x1B1]
         assert value is not None and value & 1 << 31
         below[step] = value >> 16 & 0x7F
     assert 40 < below["warm"] < below["cool"] <= 98 - 35
@@ -167,14 +168,14 @@ def knobs(guests: Guests) -> Result:
 @pytest.mark.parametrize("bias,share", [(0, 0.50), (8, 0.74), (15, 0.95)])
 def test_bias_stands_in_for_the_preference(knobs: Result, bias: int, share: float) -> None:
     """SDM vol. 3, 15.4.4: with CPUID.6.EAX[10] clear, 0x1B0 is the hardware's guide."""
-    assert guestdata.msr_values(knobs.text(f"bias-{bias}"))[0x1B0] == bias
+    assert sysfs.msr_values(knobs.text(f"bias-{bias}"))[0x1B0] == bias
     assert window(knobs, BIAS_MARKS[bias]).cpus[1].busy == pytest.approx(share, abs=0.1)
 
 
 @KNOBS
 def test_every_step_of_the_knobs_ran(knobs: Result) -> None:
     assert [s.name for s in knobs.answer.sections.values() if s.status] == []
-    assert guestdata.warnings(knobs.text("dmesg")) == []
+    assert sysfs.warnings(knobs.text("dmesg")) == []
 
 
 @KNOBS
@@ -182,7 +183,7 @@ def test_pause_takes_its_cycles(knobs: Result) -> None:
     """800 cycles in the machine file; next to them a PAUSE and its loop, 3 of 8 each.
 
     Some 4 % are lost: a PAUSE in which a stretch of virtual time ends is cut short."""
-    units = guestdata.work(knobs.text("pause"))[1]
+    units = sysfs.work(knobs.text("pause"))[1]
     seen = window(knobs, 30).cpus[1]
     assert seen.mhz * 1e6 / (units.rate * 1000) == pytest.approx(824, rel=0.05)
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from guests import Guests
-from virtual_silicon import amd, convert, dump, encode, machine, witness
+from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
-from virtual_silicon.machine import Machine
+from virtual_silicon.machine import amd, convert, dump, intel, machine
+from virtual_silicon.machine.machine import Machine
+from virtual_silicon.studies import stock_tools
 
 #: Those that are one kind of core and not another machine's variant in a thing
 #: that no register tells (limits, package states, bias).
@@ -26,7 +28,7 @@ def _signature(m: Machine) -> int:
 
 
 def _cpuid(m: Machine) -> str:
-    by = amd if m.vendor == "AuthenticAMD" else encode
+    by = amd if m.vendor == "AuthenticAMD" else intel
     ebx, edx, ecx = struct.unpack("<III", m.vendor.encode())
     leaves = {(0, 0): (0, ebx, ecx, edx), (1, 0): (_signature(m), 0, 0, 0)}
     for source in (by.cpuid_set(m), by.cpuid(m)):
@@ -38,7 +40,7 @@ def _cpuid(m: Machine) -> str:
 
 def dumped(m: Machine) -> str:
     """What the documented commands would print on this machine."""
-    by = amd if m.vendor == "AuthenticAMD" else encode
+    by = amd if m.vendor == "AuthenticAMD" else intel
     registers = by.msrs(m) | {msr: value for msr, (value, _) in by.msrs_rw(m).items()}
     if m.hwp.present:
         registers[0x771] = m.max_ratio | m.base_ratio << 8 | m.hwp.efficient_ratio << 16
@@ -70,7 +72,7 @@ def test_there_and_back(name: str) -> None:
     assert back.hwp.present == m.hwp.present
     assert [(s.name, s.port, s.exit_us, s.residency_us) for s in back.idle] == \
         [(s.name, s.port, s.exit_us, s.residency_us) for s in m.idle]
-    assert encode.mwait_edx(back) == encode.mwait_edx(m)
+    assert intel.mwait_edx(back) == intel.mwait_edx(m)
 
 
 @pytest.mark.parametrize("name", [name for name in PLAIN
@@ -78,7 +80,7 @@ def test_there_and_back(name: str) -> None:
 def test_registers_are_those_of_the_dump(name: str) -> None:
     """The base clock, the turbo table, units and TDP: the guest reads the same."""
     m = machine.load(name)
-    before, after = encode.msrs(m), encode.msrs(convert_text(dumped(m)))
+    before, after = intel.msrs(m), intel.msrs(convert_text(dumped(m)))
     for msr in (0xCE, 0xE2, 0x1A2, 0x1AD, 0x1AE, 0x1AF, 0x66A, 0x66C, 0x606, 0x614):
         assert after.get(msr) == before.get(msr), hex(msr)
     back = convert_text(dumped(m))
@@ -142,7 +144,7 @@ def aida(m: Machine) -> str:
     big = {0x1A: (0x40000001, 0, 0, 0), 1: (_signature(m), 0, 0, 0)}
     ebx, edx, ecx = struct.unpack("<III", m.vendor.encode())
     leaves = {0: (0, ebx, ecx, edx)} | big
-    registers = encode.msrs(m) | {0x650: 0x2727}
+    registers = intel.msrs(m) | {0x650: 0x2727}
     text = f"------[ CPU Info ]------\n\nCPU TDP                    : {m.power.tdp_w:g} W\n"
     for cpu in range(2):
         text += (f"------[ CPUID Registers / Logical CPU #{cpu} ]------\n\n"
@@ -163,7 +165,7 @@ def aida(m: Machine) -> str:
 def pepc(m: Machine) -> list[tuple[str, str]]:
     """msr.txt, /proc/cpuinfo and sysfs as in intel/pepc's data, with two CPUs."""
     registers = "# MSR data\n" + "".join(
-        f"{number:x}:0|{value:x} 1|{value:x}\n" for number, value in encode.msrs(m).items())
+        f"{number:x}:0|{value:x} 1|{value:x}\n" for number, value in intel.msrs(m).items())
     cpus = "".join(
         f"processor\t: {cpu}\nvendor_id\t: {m.vendor}\ncpu family\t: {m.family}\n"
         f"model\t\t: {m.model}\nmodel name\t: {m.title}\nstepping\t: {m.stepping}\n"
@@ -265,7 +267,7 @@ def test_registers_that_contradict_each_other(register: int, value: int, reason:
     source.write_text(text)
     done = subprocess.run(
         [sys.executable, "-m", "virtual_silicon", "convert", source, "-o", target],
-        cwd=Path(convert.__file__).parents[1], capture_output=True, text=True)
+        cwd=paths.SILICON, capture_output=True, text=True)
     assert (done.returncode, target.exists()) == (2, False)
     assert reason in done.stderr and len(done.stderr.splitlines()) == 1
 
@@ -280,10 +282,10 @@ def test_unknown_part(eax: int) -> None:
         convert_text(text)
 
 
-@pytest.mark.parametrize("name", [name for name, part in witness.parts().items()
+@pytest.mark.parametrize("name", [name for name, part in stock_tools.parts().items()
                                   if part.registers])
 def test_guest_reads_the_registers_of_the_part(name: str) -> None:
     """As recorded, not as encoded from what was decoded from them."""
-    registers = encode.msrs(machine.load(name))
-    for number, value in witness.parts()[name].registers.items():
+    registers = intel.msrs(machine.load(name))
+    for number, value in stock_tools.parts()[name].registers.items():
         assert registers[number] == value, hex(number)

@@ -9,23 +9,11 @@ known, by its kernel ("logged").
 from __future__ import annotations
 
 import csv
-import os
-import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from virtual_silicon import paths
-
-HERE = Path(__file__).resolve().parent
-#: Of a tree with a mistake in it, for tools/testing/mutants.
-CPU = Path(os.environ.get("INVARIANCE_TREE", paths.ROOT)) / "arch/x86/kernel/cpu"
-TREE = paths.BUILD / "linux"
-DATA = HERE.parent / "data/turbo.csv"
-
-#: Headers of the base; all others that the sources name are in decoder/kernel.h.
-HEADERS = ("asm/intel-family.h", "asm/msr-index.h")
+from virtual_silicon.studies.freq_max import decoder
 
 #: Registers without which a row is not compared, by model.
 NOT_READ = {
@@ -60,27 +48,10 @@ class Row:
     bins: list[tuple[int, int]]
 
 
-def build(where: Path) -> Path:
-    """The decoder; headers of the kernel's that it does not need are empty."""
-    sources = [CPU / "turbo_table.c", CPU / "turbo_table.h"]
-    for name in re.findall(r"#include <(.+)>", "".join(s.read_text() for s in sources)):
-        header = where / name
-        header.parent.mkdir(parents=True, exist_ok=True)
-        header.write_text("")
-    for name in HEADERS:
-        text = (TREE / "arch/x86/include" / name).read_text()
-        (where / name).write_text(re.sub(r"#include .*", "", text))
-    program = where / "decode"
-    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-include", HERE / "decoder/kernel.h",
-                    f"-I{where}", f"-I{CPU}", f"-I{HERE}/decoder", "-o", program,
-                    HERE / "decoder/decode.c", CPU / "turbo_table.c"], check=True)
-    return program
-
-
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    program = build(tmp_path_factory.mktemp("decoder"))
-    with DATA.open(encoding="utf-8", newline="") as file:
+    program = decoder.build(tmp_path_factory.mktemp("decoder"))
+    with decoder.DATA.open(encoding="utf-8", newline="") as file:
         data = list(csv.DictReader(file))
     registers = ("model", "msr_0xce", "msr_0x1ad", "msr_0x1ae", "msr_0x1af")
     text = "".join(" ".join(line[key] or "0" for key in registers) + "\n" for line in data)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from guests import Guests
-from virtual_silicon import boot, distribution, machine, witness
 from virtual_silicon.errors import UsageError
+from virtual_silicon.guest import boot, distribution
+from virtual_silicon.machine import machine
+from virtual_silicon.studies import stock_tools
 
 
 @pytest.fixture
@@ -63,14 +65,14 @@ def test_missing_module_and_package(package: Path, tmp_path: Path) -> None:
 def test_row_of_the_table(guests: Guests) -> None:
     """From a guest that ran the table's own job."""
     m = machine.load("ryzen-5-7545u")
-    c = guests.config("two-kinds-amd", witness.job(None).archive())
-    c = dataclasses.replace(c, out=c.out / "witness", append=witness.APPEND, cpus=2)
-    row = witness.row(m, 2, "base", boot.run(c))
-    cells = dict(zip(witness.HEAD, row.cells))
+    c = guests.config("two-kinds-amd", stock_tools.job(None).archive())
+    c = dataclasses.replace(c, out=c.out / "witness", append=stock_tools.APPEND, cpus=2)
+    row = stock_tools.row(m, 2, "base", boot.run(c))
+    cells = dict(zip(stock_tools.HEAD, row.cells))
     assert cells["driver"] == "amd-pstate" and cells["idle states"] == "C1 C2 C3"
     assert int(cells["one CPU MHz"]) == pytest.approx(4900, rel=0.01)
     assert [int(mhz) for mhz in cells["all MHz"].split("/")] == \
         pytest.approx([4900, 3500], rel=0.01)
     assert cells["warnings"] == "none" and cells["energy"] == "yes"
-    table = witness.markdown([row], witness.HEAD).splitlines()
+    table = stock_tools.markdown([row], stock_tools.HEAD).splitlines()
     assert table[2].startswith("| ryzen-5-7545u | base |")

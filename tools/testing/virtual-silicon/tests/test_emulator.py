@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual_silicon import boot, emulator, faults, machine, paths, qmp
+from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
+from virtual_silicon.guest import boot, qmp
+from virtual_silicon.machine import faults, machine, qapi
 
 #: A line, and what must be said of it.
 BAD_LINES = [
@@ -121,7 +123,7 @@ BAD_OPTIONS = [
 @pytest.mark.parametrize("change,reason", BAD_OPTIONS, ids=[why for _, why in BAD_OPTIONS])
 def test_emulator_refuses(request: pytest.FixtureRequest, change: Callable[[Any], None],
                           reason: str) -> None:
-    option = json.loads(emulator.option(machine.load("sapphire-rapids"), 1))
+    option = json.loads(qapi.option(machine.load("sapphire-rapids"), 1))
     change(option)
     assert reason in start(paths.qemu(request.config.getoption("qemu")), option)
 
@@ -138,7 +140,7 @@ BAD_MACHINES = [
 @pytest.mark.parametrize("words,reason", BAD_MACHINES, ids=[why for _, why in BAD_MACHINES])
 def test_emulator_refuses_machine(request: pytest.FixtureRequest, words: list[str],
                                   reason: str) -> None:
-    option = json.loads(emulator.option(machine.load("sapphire-rapids"), 1))
+    option = json.loads(qapi.option(machine.load("sapphire-rapids"), 1))
     qemu = paths.qemu(request.config.getoption("qemu"))
     assert reason in start(qemu, option, "q35", words)
 
@@ -149,7 +151,7 @@ def test_running_object_does_not_change(request: pytest.FixtureRequest,
     m, socket = machine.load("sapphire-rapids"), tmp_path / "qmp"
     with subprocess.Popen(
             [paths.qemu(request.config.getoption("qemu")), *boot.cpu_options(m, 1, "free"),
-             "-object", emulator.option(m, 1), "-M", "q35", "-nodefaults", "-display", "none",
+             "-object", qapi.option(m, 1), "-M", "q35", "-nodefaults", "-display", "none",
              "-S", "-qmp", f"unix:{socket},server=on"], stderr=subprocess.PIPE):
         while not socket.exists():
             time.sleep(0.05)

@@ -8,8 +8,8 @@ the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
 from __future__ import annotations
 
 import pytest
-from virtual_silicon import amd, emulator, encode, machine, turbo
-from virtual_silicon.machine import Machine, Turbo
+from virtual_silicon.machine import amd, intel, machine, qapi, turbo
+from virtual_silicon.machine.machine import Machine, Turbo
 
 INTEL = [name for name in machine.names()
          if machine.load(name).vendor == "GenuineIntel"]
@@ -28,31 +28,31 @@ def kaby_lake() -> Machine:
 
 
 def test_turbo_register_as_seen() -> None:
-    assert encode.msrs(kaby_lake())[0x1AD] == 0x2728292A
+    assert intel.msrs(kaby_lake())[0x1AD] == 0x2728292A
 
 
 def test_platform_info_fields_as_seen() -> None:
     """Base, efficiency and lowest ratio; the other bits are features."""
     mask = 0xFF << 8 | 0xFF << 40 | 0xFF << 48
     seen = 0x0008_0838_F101_1F00
-    assert encode.msrs(kaby_lake())[0xCE] == seen & mask
+    assert intel.msrs(kaby_lake())[0xCE] == seen & mask
 
 
 def test_rapl_unit_as_seen() -> None:
-    assert encode.msrs(kaby_lake())[0x606] == 0x000A0E03
+    assert intel.msrs(kaby_lake())[0x606] == 0x000A0E03
 
 
 def test_power_info_as_seen() -> None:
-    assert encode.msrs(kaby_lake())[0x614] == 0x168
+    assert intel.msrs(kaby_lake())[0x614] == 0x168
 
 
 def test_config_tdp_as_seen() -> None:
-    msrs = encode.msrs(kaby_lake())
+    msrs = intel.msrs(kaby_lake())
     assert [msrs[n] for n in range(0x648, 0x64D)] == [0x1F, 0, 0, 0x80000000, 0]
 
 
 def test_temperature_target_as_seen() -> None:
-    assert encode.msrs(kaby_lake())[0x1A2] == 0x00640000
+    assert intel.msrs(kaby_lake())[0x1A2] == 0x00640000
 
 
 def test_power_limit_fields_as_seen() -> None:
@@ -62,8 +62,8 @@ def test_power_limit_fields_as_seen() -> None:
     bits 23:17 = 0x10, 2^16 * (1 + 0/4) / 1024 = 64 s.
     """
     seen_window = 0x0042_8208_0021_8208 >> 17 & 0x7F
-    assert encode.rapl_time_window(64) == seen_window
-    limit = encode.msrs(kaby_lake())[0x610]
+    assert intel.rapl_time_window(64) == seen_window
+    limit = intel.msrs(kaby_lake())[0x610]
     assert limit & 0x7FFF == 45 * 8
     assert limit >> 15 & 1 and limit >> 47 & 1 and limit >> 63 & 1
     assert (limit >> 32) & 0x7FFF == 54 * 8
@@ -74,33 +74,33 @@ def test_power_limit_fields_as_seen() -> None:
     (1.75, 0b11_01010), (28, 0b11_01110)])
 def test_time_window(seconds: float, register: int) -> None:
     """SDM: 2^Y * (1 + Z/4) units of 1/1024 s, Z above Y; 28 s = 1.75 * 2^4 s."""
-    assert encode.rapl_time_window(seconds) == register
+    assert intel.rapl_time_window(seconds) == register
 
 
 def test_turbo_groups() -> None:
     """Skylake-SP layout: ratios in 0x1AD, core counts in 0x1AE, first group lowest."""
-    msrs = encode.msrs(load("sapphire-rapids"))
+    msrs = intel.msrs(load("sapphire-rapids"))
     assert msrs[0x1AD].to_bytes(8, "little") == bytes([38, 38, 36, 34, 32, 31, 30, 30])
     assert msrs[0x1AE].to_bytes(8, "little") == bytes([2, 4, 8, 12, 16, 24, 32, 56])
     assert 0x1AF not in msrs
 
 
 def test_turbo_bytes_of_twenty_cores() -> None:
-    msrs = encode.msrs(load("e5-2698-v4"))
+    msrs = intel.msrs(load("e5-2698-v4"))
     assert msrs[0x1AD] == 0x1D1E1F2021222424
     assert msrs[0x1AE].to_bytes(8, "little") == bytes([28] + [27] * 7)
     assert msrs[0x1AF].to_bytes(8, "little") == bytes([27] * 4 + [0] * 4)
 
 
 def test_turbo_bytes_of_twelve_cores() -> None:
-    msrs = encode.msrs(load("e5-2670-v3"))
+    msrs = intel.msrs(load("e5-2670-v3"))
     assert msrs[0x1AD] == 0x1A1A1A1B1C1D1F1F
     assert msrs[0x1AE] == 0x1A1A1A1A
     assert msrs[0x1AF] == 0
 
 
 def test_turbo_bytes_of_four_cores() -> None:
-    msrs = encode.msrs(load("e3-1240-v5"))
+    msrs = intel.msrs(load("e3-1240-v5"))
     assert msrs[0x1AD] == 0x25262727
     assert msrs[0x1AE] == 0
 
@@ -109,27 +109,27 @@ def test_turbo_bytes_of_four_cores() -> None:
     ("sapphire-rapids", 0x2020), ("e5-2698-v4", 0x2120), ("e5-2670-v3", 0x2120),
     ("e3-1240-v5", 0x142120)])
 def test_mwait_substates(name: str, edx: int) -> None:
-    assert encode.leaf_5(load(name)) == (64, 64, 3, edx)
+    assert intel.leaf_5(load(name)) == (64, 64, 3, edx)
 
 
 @pytest.mark.parametrize("name,mhz", [
     ("sapphire-rapids", 2000), ("e5-2698-v4", 2200), ("e5-2670-v3", 2300),
     ("e3-1240-v5", 3500)])
 def test_tsc_leaf(name: str, mhz: int) -> None:
-    eax, ebx, ecx, _ = encode.leaf_15(load(name))
+    eax, ebx, ecx, _ = intel.leaf_15(load(name))
     assert ecx == 10**9 and ecx * ebx // eax == mhz * 10**6 and ecx * ebx % eax == 0
 
 
 def test_frequency_leaf() -> None:
-    assert encode.leaf_16(load("e5-2698-v4")) == (2200, 3600, 100, 0)
+    assert intel.leaf_16(load("e5-2698-v4")) == (2200, 3600, 100, 0)
 
 
 def test_feature_bits() -> None:
     """SDM vol. 2: 6.EAX turbo 1, ARAT 2, HWP 7; 6.ECX APERF/MPERF 0, EPB 3."""
-    eax, _, ecx, _ = encode.leaf_6(load("e3-1240-v5"))
+    eax, _, ecx, _ = intel.leaf_6(load("e3-1240-v5"))
     assert eax & 1 << 7 == 0
     assert (eax, ecx) == (0b110, 0b1001)
-    bits = encode.cpuid_set(load("sapphire-rapids"))
+    bits = intel.cpuid_set(load("sapphire-rapids"))
     assert bits[1, None][2] == 1 << 3 | 1 << 7		# MONITOR, EST
     assert bits[0x80000007, None][3] == 1 << 8		# invariant TSC
     assert bits[7, 0][2] == 1 << 5			# WAITPKG
@@ -137,33 +137,33 @@ def test_feature_bits() -> None:
 
 @pytest.mark.parametrize("name", ["e5-2698-v4", "e5-2670-v3", "e3-1240-v5"])
 def test_waitpkg_only_where_the_part_has_it(name: str) -> None:
-    assert (7, 0) not in encode.cpuid_set(load(name))
-    assert encode.cpuid_clear(load(name))[7, 0][2] == 1 << 5
+    assert (7, 0) not in intel.cpuid_set(load(name))
+    assert intel.cpuid_clear(load(name))[7, 0][2] == 1 << 5
 
 
 def test_no_register_is_both_constant_and_writable() -> None:
     for name in INTEL:
         m = load(name)
         own = {state.residency_msr for state in m.idle} | {0x611, 0x619, 0x639}
-        assert not set(encode.msrs(m)) & set(encode.msrs_rw(m))
-        assert not set(encode.msrs(m)) & own
+        assert not set(intel.msrs(m)) & set(intel.msrs_rw(m))
+        assert not set(intel.msrs(m)) & own
 
 
 def test_package_c_limit_allows_pc6_on_sapphire_rapids() -> None:
     """Below 2 the kernel's idle table takes C6 for core C6 only."""
-    assert encode.msrs(load("sapphire-rapids"))[0xE2] == 0x8002
+    assert intel.msrs(load("sapphire-rapids"))[0xE2] == 0x8002
 
 
 def test_turbo_deltas() -> None:
     """2 cores at 16, then 31 more one less, 31 more and 4 more at the same."""
-    msrs = encode.msrs(load("xeon-phi-7250"))
+    msrs = intel.msrs(load("xeon-phi-7250"))
     assert msrs[0x1AD].to_bytes(8, "little") == bytes(
         [2 << 1, 16, 1 << 5 | 31, 31, 4, 0, 0, 0])
     assert 0x1AE not in msrs
 
 
 def test_turbo_atom() -> None:
-    msrs = encode.msrs(load("celeron-j1900"))
+    msrs = intel.msrs(load("celeron-j1900"))
     assert msrs[0x66A] == 24 << 16 | 16 << 8 | 16
     assert msrs[0x66C] == 0x1D1D1D1D
     assert msrs[0xCD] == 0 and 0x1AD not in msrs
@@ -171,14 +171,14 @@ def test_turbo_atom() -> None:
 
 def test_groups_of_few_cores() -> None:
     """Those not in use are zero."""
-    msrs = encode.msrs(load("pentium-n4200"))
+    msrs = intel.msrs(load("pentium-n4200"))
     assert (msrs[0x1AD], msrs[0x1AE]) == (0x17181819, 0x04030201)
 
 
 def test_energy_unit_of_silvermont() -> None:
     """2^5 uJ, which the emulator counts in."""
-    assert encode.msrs(load("celeron-j1900"))[0x606] >> 8 & 0x1F == 5
-    assert emulator.machine(load("celeron-j1900"))["power"]["energy-unit-uj"] == 1 << 5
+    assert intel.msrs(load("celeron-j1900"))[0x606] >> 8 & 0x1F == 5
+    assert qapi.machine(load("celeron-j1900"))["power"]["energy-unit-uj"] == 1 << 5
 
 
 def test_amd_pstates() -> None:
@@ -195,13 +195,13 @@ def test_amd_pstates() -> None:
 
 def test_value_too_wide_for_its_field() -> None:
     with pytest.raises(ValueError, match="does not fit"):
-        encode.field(256, 8)
+        intel.field(256, 8)
 
 
 @pytest.mark.parametrize("name", INTEL)
 def test_turbo_decodes_to_what_was_encoded(name: str) -> None:
     m = load(name)
-    registers = encode.msrs(m)
+    registers = intel.msrs(m)
     if m.turbo.registers:
         numbers = turbo.registers(m.turbo.layout)
         assert [registers[number] for number in numbers[:len(m.turbo.registers)]] == \
@@ -215,13 +215,13 @@ def test_turbo_decodes_to_what_was_encoded(name: str) -> None:
 @pytest.mark.parametrize("name", machine.names())
 def test_emulator_gets_one_power_per_ratio(name: str) -> None:
     m = load(name)
-    powers = emulator.machine(m)["power"]["active-uw"]
+    powers = qapi.machine(m)["power"]["active-uw"]
     assert len(powers) == m.max_ratio - m.min_ratio + 1
-    assert emulator.option(m, 2) == emulator.option(machine.load(name), 2)
+    assert qapi.option(m, 2) == qapi.option(machine.load(name), 2)
 
 
 def test_emulator_units() -> None:
-    given = emulator.machine(load("sapphire-rapids"))
+    given = qapi.machine(load("sapphire-rapids"))
     c1, _, c6 = given["idle"]
     assert c6["rest"]["exit"][-1] == {
         "ppm": 999_900, "ns": 190_000, "timer-ns": 125_000}
@@ -229,7 +229,7 @@ def test_emulator_units() -> None:
     assert c1["active"] is True
     assert given["power"]["uncore-uw"][-1] == 95_000_000
     assert given["power"]["dram-unit-nj"] == 61035
-    assert emulator.machine(load("e5-2698-v4"))["power"]["dram-unit-nj"] == 15300
+    assert qapi.machine(load("e5-2698-v4"))["power"]["dram-unit-nj"] == 15300
     assert "cores-msr" not in given["power"]
     assert given["transition"] == {
         "per-core": True, "long-above-ratio": 18, "period-ns": 1_160_000,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 from guests import Guests
 from scenarios import FAMILY_MACHINES, MARKS
-from virtual_silicon import guestdata, machine, trace, turbostat
-from virtual_silicon.boot import Result
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import sysfs, trace, turbostat
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ def family(request: pytest.FixtureRequest, guests: Guests) -> Family:
 
 def test_every_step_ran_without_complaint(family: Family) -> None:
     assert family.result.status == 0
-    assert guestdata.warnings(family.result.text("dmesg")) == []
-    assert guestdata.warnings(family.result.console) == []
+    assert sysfs.warnings(family.result.text("dmesg")) == []
+    assert sysfs.warnings(family.result.console) == []
 
 
 def test_turbostat_reads_the_clocks(family: Family) -> None:
@@ -85,18 +86,18 @@ def test_turbostat_reads_the_clocks(family: Family) -> None:
 
 
 def test_base_kernel_ratio(family: Family) -> None:
-    ratio = guestdata.invariance_ratio(family.result.text("dmesg"))
+    ratio = sysfs.invariance_ratio(family.result.text("dmesg"))
     assert ratio == family.published.base_ratio
 
 
 def test_drivers_take_the_part_for_what_it_is(family: Family) -> None:
     """The cpufreq driver has the limits, intel_idle the states and latencies."""
-    freq = guestdata.pairs(family.result.text("cpufreq"))
+    freq = sysfs.pairs(family.result.text("cpufreq"))
     base = "/sys/devices/system/cpu/cpu1/cpufreq/"
     assert freq[base + "scaling_driver"] == family.published.driver
     assert int(freq[base + "cpuinfo_max_freq"]) == \
         pytest.approx(max(family.published.turbo.values()) * 1000, rel=0.001)
-    states = guestdata.idle_states(family.result.text("cpuidle"))[1]
+    states = sysfs.idle_states(family.result.text("cpuidle"))[1]
     assert [(s.name, s.latency_us, s.residency_us) for s in states[1:]] == \
         [(s.name, s.exit_us, s.residency_us) for s in machine.load(family.name).idle]
 
@@ -120,8 +121,8 @@ def test_no_turbo_means_base(family: Family) -> None:
     f"patched-{name}")) for name in FAMILY_MACHINES])
 def test_patched_kernel_ratio(name: str, guests: Guests) -> None:
     dmesg = guests.get(f"patched-{name}").text("dmesg")
-    assert guestdata.invariance_ratio(dmesg) == PARTS[name].patched_ratio
-    assert guestdata.warnings(dmesg) == []
+    assert sysfs.invariance_ratio(dmesg) == PARTS[name].patched_ratio
+    assert sysfs.warnings(dmesg) == []
 
 
 @pytest.mark.boots("family-xeon-phi-7250")

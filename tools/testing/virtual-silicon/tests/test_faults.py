@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from guests import Guests
-from virtual_silicon import boot, guestdata, qmp, trace
-from virtual_silicon.boot import Result
 from virtual_silicon.errors import UsageError
-from virtual_silicon.job import Job, Section
+from virtual_silicon.guest import boot, qmp
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.guest.job import Job, Section
+from virtual_silicon.readers import sysfs, trace
 
 BASE_KHZ = 2_000_000
 MS = 1_000_000
@@ -46,7 +47,7 @@ def samples(result: Result, second: int, cpu: int) -> list[Sample]:
     for block in result.text(f"second-{second}").split("cpu ")[1:]:
         number, _, registers = block.partition("\n")
         if int(number) == cpu:
-            seen = guestdata.msr_values(registers)
+            seen = sysfs.msr_values(registers)
             tsc, mperf, aperf, bias = (seen[n] for n in (0x10, 0xE7, 0xE8, 0x1B0))
             assert tsc is not None and mperf is not None and aperf is not None
             out.append(Sample(tsc * 1_000_000 // BASE_KHZ, mperf, aperf, bias,
@@ -181,10 +182,10 @@ def test_thermal_event_shows_in_its_register(result: Result) -> None:
 
 def test_base_kernel_gives_invariance_up(result: Result) -> None:
     """It does when a tick finds MPERF where the last one did."""
-    assert guestdata.invariance_ratio(result.text("before")) == 1740
-    assert guestdata.warnings(result.text("before")) == []
+    assert sysfs.invariance_ratio(result.text("before")) == 1740
+    assert sysfs.warnings(result.text("before")) == []
     assert any("invariance went wobbly" in line
-               for line in guestdata.warnings(result.text("dmesg")))
+               for line in sysfs.warnings(result.text("dmesg")))
 
 
 #: What the emulator says to whoever does not go through faults.py.
@@ -230,16 +231,16 @@ def test_faults_and_counters_while_it_runs(guests: Guests, tmp_path: Path) -> No
 def test_lost_turbo_table(guests: Guests) -> None:
     """The registers read zero, and the base kernel has no invariance."""
     result = guests.get("lost-turbo")
-    seen = guestdata.msr_values(result.text("registers"))
+    seen = sysfs.msr_values(result.text("registers"))
     assert seen[0x1AD] == seen[0x1AE] == 0
-    assert guestdata.invariance_ratio(result.text("dmesg")) is None
+    assert sysfs.invariance_ratio(result.text("dmesg")) is None
 
 
 @pytest.mark.boots("lost-turbo")
 def test_register_faults_from_the_start(guests: Guests) -> None:
     """Without the energy counter the kernel makes no zone."""
     result = guests.get("lost-turbo")
-    assert guestdata.msr_values(result.text("registers"))[0x611] is None
+    assert sysfs.msr_values(result.text("registers"))[0x611] is None
     assert result.text("zones") == ""
 
 
@@ -253,8 +254,8 @@ def test_missing_cpuid_bit(guests: Guests) -> None:
 @pytest.mark.boots("zero-counters")
 def test_counters_that_are_only_advertised(guests: Guests) -> None:
     result = guests.get("zero-counters")
-    seen = guestdata.msr_values(result.text("registers"))
+    seen = sysfs.msr_values(result.text("registers"))
     assert seen[0xE7] == seen[0xE8] == 0
     assert "aperfmperf" in result.text("cpuinfo").split()
-    assert any("wobbly" in line for line in guestdata.warnings(result.text("dmesg")))
-    assert len(guestdata.work(result.text("load"))) == 2
+    assert any("wobbly" in line for line in sysfs.warnings(result.text("dmesg")))
+    assert len(sysfs.work(result.text("load"))) == 2

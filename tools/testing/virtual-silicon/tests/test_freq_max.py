@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import invariance_freq_max as freq_max
 import pytest
-from virtual_silicon import paths, turbo
+from virtual_silicon import paths
+from virtual_silicon.machine import turbo
+from virtual_silicon.studies.freq_max import parts as freq_max
 
 #: Numbers of cores with a hole (Platinum 8170M): read as bytes where the model is unknown.
 NOT_RISING = {0x1A1814100C000402}
@@ -44,4 +45,4 @@ def test_readme_has_the_table(rows) -> None:
     table = freq_max.table(rows)
     assert len(table.splitlines()) > 15
     assert table in (paths.ROOT / "README.md").read_text(encoding="utf-8"), \
-        "experiments/invariance_freq_max.py prints what the README should have"
+        "virtual_silicon.studies.freq_max.parts prints what the README should have"

@@ -8,10 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from virtual_silicon import encode, guestdata, initramfs, machine, show, turbostat
-from virtual_silicon.cpio import Archive
+from virtual_silicon import show
 from virtual_silicon.errors import GuestError, MissingError
-from virtual_silicon.job import Answer, Job
+from virtual_silicon.guest import initramfs
+from virtual_silicon.guest.cpio import Archive
+from virtual_silicon.guest.job import Answer, Job
+from virtual_silicon.machine import intel, machine
+from virtual_silicon.readers import sysfs, turbostat
 
 
 def test_same_recipe_same_bytes(tmp_path: Path) -> None:
@@ -144,7 +147,7 @@ def test_idle_use_between_dumps() -> None:
         return "\n".join(f"{base}{key}:{value}" for key, value in {
             "name": "C1", "usage": usage, "time": time_us, "latency": 1,
             "residency": 1, "disable": 0}.items())
-    assert guestdata.idle_used(dump(5, 100), dump(8, 2_000_100)) == {"C1": (3, 2.0)}
+    assert sysfs.idle_used(dump(5, 100), dump(8, 2_000_100)) == {"C1": (3, 2.0)}
 
 
 def test_energy_is_summed_by_kind() -> None:
@@ -154,7 +157,7 @@ def test_energy_is_summed_by_kind() -> None:
 energy intel-rapl:0 1000000
 energy intel-rapl:1 500000
 energy intel-rapl:0:0 250000"""
-    assert guestdata.energy(text) == {"package": 1.5, "dram": 0.25}
+    assert sysfs.energy(text) == {"package": 1.5, "dram": 0.25}
 
 
 @pytest.mark.parametrize("line,ratio", [
@@ -162,7 +165,7 @@ energy intel-rapl:0:0 250000"""
     ("freq_invariance: on, freq_max is 1945/1024 of base", 1945),
     ("nothing of the kind", None)])
 def test_invariance_message(line: str, ratio: int | None) -> None:
-    assert guestdata.invariance_ratio(f"[ 0.1] {line}\n") == ratio
+    assert sysfs.invariance_ratio(f"[ 0.1] {line}\n") == ratio
 
 
 @pytest.mark.parametrize("name,ratio", [
@@ -170,12 +173,12 @@ def test_invariance_message(line: str, ratio: int | None) -> None:
     ("e5-2670-v3", 28 * 1024 // 23), ("e3-1240-v5", 37 * 1024 // 35)])
 def test_ratio_from_registers(name: str, ratio: int) -> None:
     m = machine.load(name)
-    msrs: dict[int, int | None] = dict(encode.msrs(m))
-    assert guestdata.turbo_ratio(m, msrs) == ratio
+    msrs: dict[int, int | None] = dict(intel.msrs(m))
+    assert sysfs.turbo_ratio(m, msrs) == ratio
 
 
 def test_ratio_without_the_registers() -> None:
-    assert guestdata.turbo_ratio(machine.load("e3-1240-v5"), {0xCE: None}) is None
+    assert sysfs.turbo_ratio(machine.load("e3-1240-v5"), {0xCE: None}) is None
 
 
 @pytest.mark.parametrize("line", [
@@ -183,12 +186,12 @@ def test_ratio_without_the_registers() -> None:
     "tsc: Marking TSC unstable due to check", "WARNING: CPU: 0 PID: 1 at kernel/x.c",
     "process: freq invariance went wobbly", "rcu: INFO: rcu_sched self-detected stall"])
 def test_kernel_warnings_are_found(line: str) -> None:
-    assert guestdata.warnings(f"[ 0.1] fine\n[ 0.2] {line}\n") == [f"[ 0.2] {line}"]
+    assert sysfs.warnings(f"[ 0.1] fine\n[ 0.2] {line}\n") == [f"[ 0.2] {line}"]
 
 
 def test_missing_mitigation_is_no_fault_of_the_machine() -> None:
     line = "[ 0.1] RETBleed: WARNING: Spectre v2 mitigation leaves CPU vulnerable"
-    assert guestdata.warnings(line) == []
+    assert sysfs.warnings(line) == []
 
 
 def test_plain_table() -> None:

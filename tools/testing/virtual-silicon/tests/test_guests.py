@@ -9,11 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from virtual_silicon import boot, machine
-from virtual_silicon import guests as module
 from virtual_silicon.errors import GuestError
-from virtual_silicon.guests import Guest, Guests
-from virtual_silicon.job import Job
+from virtual_silicon.guest import boot
+from virtual_silicon.guest import pool as module
+from virtual_silicon.guest.job import Job
+from virtual_silicon.guest.pool import Guest, Guests
+from virtual_silicon.machine import machine
 
 ANSWER = "vs:begin step\n{}\nvs:end step 0\nvs:exit 0\n"
 

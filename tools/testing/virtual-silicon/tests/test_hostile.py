@@ -8,7 +8,8 @@ import re
 import pytest
 from guests import Guests
 from scenarios import HOSTILE_PARAMETERS, HOSTILE_POLICIES, HOSTILE_WRITES
-from virtual_silicon import boot, guestdata
+from virtual_silicon.guest import boot
+from virtual_silicon.readers import sysfs
 
 CPU = "/sys/devices/system/cpu"
 
@@ -55,7 +56,7 @@ class TestWrites:
 @pytest.mark.boots("parameters")
 def test_parameters_are_refused_by_a_line_each(guests: Guests) -> None:
     result = guests.get("parameters")
-    seen, dmesg = guestdata.pairs(result.text("parameters")), result.text("dmesg")
+    seen, dmesg = sysfs.pairs(result.text("parameters")), result.text("dmesg")
     for name, values in HOSTILE_PARAMETERS.items():
         for value in values:
             what = "too large" if name == "cpuidle.governor" else "invalid"
@@ -66,15 +67,15 @@ def test_parameters_are_refused_by_a_line_each(guests: Guests) -> None:
     assert seen["/sys/module/umwait/parameters/idle_poll"] == "off"
     assert seen[f"{CPU}/cpuidle/current_governor"] == "menu"
     assert {v for path, v in seen.items() if path.endswith("/disable")} == {"0"}
-    assert guestdata.warnings(dmesg) == []
+    assert sysfs.warnings(dmesg) == []
 
 
 @pytest.mark.parametrize("index", [pytest.param(i, marks=pytest.mark.boots(f"policy-{i}"))
                                    for i in range(len(HOSTILE_POLICIES))])
 def test_policy_at_boot_is_refused_by_one_line(guests: Guests, index: int) -> None:
     result, word = guests.get(f"policy-{index}"), HOSTILE_POLICIES[index]
-    seen, dmesg = guestdata.pairs(result.text("parameters")), result.text("dmesg")
+    seen, dmesg = sysfs.pairs(result.text("parameters")), result.text("dmesg")
     assert seen[f"{CPU}/freq_invariance/policy"] == "4c"
     assert seen[f"{CPU}/freq_invariance/enabled"] == "1"
     assert dmesg.count(f'policy "{word}" is unknown, 4c is kept; there are: ') == 1
-    assert dmesg.count(" is unknown, ") == 1 and guestdata.warnings(dmesg) == []
+    assert dmesg.count(" is unknown, ") == 1 and sysfs.warnings(dmesg) == []

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from virtual_silicon import boot, installed, job
+from virtual_silicon.guest import boot, job
+from virtual_silicon.studies import installed
 
 OLD, OURS = "6.1.0-1-cloud-amd64", "6.12.1-x86dvfs9-cloud"
 ANSWERS = {"kernel": OURS, "failed-units": "", "governor": "schedutil", "idle-governor": "teo",

@@ -17,7 +17,8 @@ from scenarios import (
     TOGGLES,
     WITNESS_MACHINES,
 )
-from virtual_silicon import guestdata, machine, turbostat
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import sysfs, turbostat
 
 CPU = "/sys/devices/system/cpu"
 
@@ -39,7 +40,7 @@ class State:
 
 def state(text: str) -> State:
     out = State()
-    for path, value in guestdata.pairs(text).items():
+    for path, value in sysfs.pairs(text).items():
         if match := re.fullmatch(rf"{CPU}/cpu(\d+)/freq_invariance/(\w+)", path):
             out.cpus.setdefault(int(match[1]), {})[match[2]] = int(value)
         elif match := re.fullmatch(rf"{CPU}/freq_invariance/(\w+)", path):
@@ -99,7 +100,7 @@ class TestControl:
 
     def test_never_above_what_cpufreq_can_request(self, text) -> None:
         """1C is the highest bin there is; the divisor's resolution is 1/1024."""
-        m, seen = machine.load("e5-2698-v4"), guestdata.pairs(text("limit"))
+        m, seen = machine.load("e5-2698-v4"), sysfs.pairs(text("limit"))
         for path, value in seen.items():
             if path.endswith("max_ratio"):
                 top = int(seen[path.replace("freq_invariance/max_ratio",
@@ -107,7 +108,7 @@ class TestControl:
                 assert int(value) / 1024 * m.tsc_khz <= top + m.tsc_khz / 1024
 
     def test_kernel_has_nothing_to_complain_of(self, text) -> None:
-        assert guestdata.warnings(text("dmesg")) == []
+        assert sysfs.warnings(text("dmesg")) == []
 
 
 @dataclass
@@ -221,7 +222,7 @@ def test_amd_cores_of_two_kinds_have_a_ratio_each(guests: Guests) -> None:
     now = state(result.text("invariance"))
     assert now.common["enabled"] == "1" and now.common["policy"] == "boost"
     assert now.of("max_ratio") == [1568, 1120, 1120, 1120]
-    assert guestdata.warnings(result.text("dmesg")) == []
+    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @pytest.mark.parametrize("msr", [pytest.param(msr, id=f"{msr:#x}", marks=pytest.mark.boots(
@@ -237,6 +238,6 @@ def test_register_that_faults_at_boot(msr: int, guests: Guests) -> None:
     assert now.common["policy"] == ("4c" if table else "base")
     # acpi-cpufreq can request 2001 MHz at most, its word for turbo
     assert now.of("max_ratio") == [1025 if table else 1024]
-    complaints = guestdata.warnings(result.text("dmesg"))
+    complaints = sysfs.warnings(result.text("dmesg"))
     assert all("unchecked MSR" in line or "Call Trace" in line for line in complaints)
     assert bool(complaints) == (msr in (0xE7, 0xE8))

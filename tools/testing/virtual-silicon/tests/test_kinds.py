@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from scenarios import KIND_MARKS, SMT_MARKS
-from virtual_silicon import guestdata, machine, ssdt, trace, turbostat
-from virtual_silicon.boot import Result
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.machine import machine, ssdt
+from virtual_silicon.readers import sysfs, trace, turbostat
 
 AMD, INTEL = "two-kinds-amd", "two-kinds-intel"
 
@@ -28,13 +29,13 @@ def window(result: Result, mark: int) -> trace.Window:
 
 def registers(result: Result, cpu: int) -> dict[int, int | None]:
     text = result.text("registers").split(f"cpu {cpu}\n")[1].split("cpu ")[0]
-    return guestdata.msr_values(text)
+    return sysfs.msr_values(text)
 
 
 def test_every_step_ran_without_complaint(either: tuple[str, Result]) -> None:
     _, result = either
     assert result.status == 0
-    assert guestdata.warnings(result.text("dmesg")) == []
+    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @pytest.mark.parametrize("load", KIND_MARKS)
@@ -53,7 +54,7 @@ def test_each_kind_runs_at_its_own_highest_clock(either: tuple[str, Result],
 def test_work_follows_the_clock_of_the_kind(either: tuple[str, Result]) -> None:
     """And what it does per cycle: E-cores of Alder Lake 787 for 1000 of the P-cores'."""
     name, result = either
-    first, last = (guestdata.work(result.text(f"load-{which}"))[0].rate
+    first, last = (sysfs.work(result.text(f"load-{which}"))[0].rate
                    for which in ("first", "last"))
     clocks = CPUS[name][0] / CPUS[name][3]
     assert first / last == pytest.approx(clocks / (0.787 if name == INTEL else 1), rel=0.02)
@@ -71,7 +72,7 @@ def test_hybrid_part_as_the_kernel_sees_it(guests: Guests) -> None:
     result = guests.get(INTEL)
     assert "hybrid_cpu" in result.text("cpuinfo").split() or \
         "Hybrid" in result.text("header")
-    freq = guestdata.pairs(result.text("cpufreq"))
+    freq = sysfs.pairs(result.text("cpufreq"))
     seen = [(int(freq[f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/{key}"]))
             for key in ("cpuinfo_max_freq", "base_frequency") for cpu in range(4)]
     assert seen == [5_200_000, 5_200_000, 3_900_000, 3_900_000,
@@ -131,10 +132,10 @@ def test_idle_states_by_port(guests: Guests) -> None:
     """The ACPI driver has them from _CST; nearly all of an idle time is in C3."""
     result = guests.get(AMD)
     before, after = result.text("cpuidle"), result.text("idle")
-    states = guestdata.idle_states(after)[1]
+    states = sysfs.idle_states(after)[1]
     assert [(s.name, s.latency_us) for s in states[1:]] == \
         [("C1", 1), ("C2", 18), ("C3", 350)]
-    used = guestdata.idle_used(before, after)
+    used = sysfs.idle_used(before, after)
     assert used["C3"][1] > 0.9 * 4 * 0.3
 
 
@@ -151,19 +152,19 @@ SMT = pytest.mark.boots("smt")
 
 @SMT
 def test_siblings(guests: Guests) -> None:
-    lists = guestdata.pairs(guests.get("smt").text("topology"))
+    lists = sysfs.pairs(guests.get("smt").text("topology"))
     assert sorted(lists.values()) == sorted(["0-1", "2-3", "4-5"] * 2)
-    assert guestdata.warnings(guests.get("smt").text("dmesg")) == []
+    assert sysfs.warnings(guests.get("smt").text("dmesg")) == []
 
 
 @SMT
 def test_siblings_share_the_core(guests: Guests) -> None:
     """Each at 65 % of a core, smt_permille in the machine file; two cores do not."""
     result = guests.get("smt")
-    alone = guestdata.work(result.text("one").partition("--turbostat--")[0])[0].rate
-    for w in guestdata.work(result.text("siblings").partition("--turbostat--")[0]):
+    alone = sysfs.work(result.text("one").partition("--turbostat--")[0])[0].rate
+    for w in sysfs.work(result.text("siblings").partition("--turbostat--")[0]):
         assert w.rate / alone == pytest.approx(0.65, rel=0.03)
-    for w in guestdata.work(result.text("cores").partition("--turbostat--")[0]):
+    for w in sysfs.work(result.text("cores").partition("--turbostat--")[0]):
         assert w.rate / alone == pytest.approx(1, rel=0.02)
 
 

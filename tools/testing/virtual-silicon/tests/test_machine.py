@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from virtual_silicon import emulator, machine
 from virtual_silicon.errors import MachineError, UsageError
+from virtual_silicon.machine import machine, qapi
 
 GOOD = """\
 [machine]
@@ -311,7 +311,7 @@ def test_all_cores_at_base_draw_the_tdp(name: str) -> None:
 def test_power_falls_with_each_deeper_state_at_every_clock(name: str) -> None:
     """As the emulator gets it: running, PAUSE, C0.1, C0.2 and the machine's states."""
     m = machine.load(name)
-    e = emulator.machine(m)
+    e = qapi.machine(m)
     named = [("C0", e["power"]["active-uw"]), ("PAUSE", e["power"]["pause-uw"])]
     if "umwait" in e:
         named += [("C0.1", e["umwait"]["c01"]["power-uw"]),

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import re
 
-import pelt
 import pytest
 from guests import Guests
 from scenarios import AMD_MODES, INTEL_MODES, MIXED, MOVES, MOVING_KHZ, SCENARIOS
 from test_invariance import State, state
-from virtual_silicon import guestdata, machine
-from virtual_silicon.boot import Result
-from virtual_silicon.machine import Machine
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.machine import machine
+from virtual_silicon.machine.machine import Machine
+from virtual_silicon.readers import sysfs
+from virtual_silicon.studies.invariance import pelt
 
 PERIOD_NS = 10_000_000
 #: Not looked at: before a move, which is known to 10 ms, and after it, when utilisation
@@ -58,7 +59,7 @@ def mean(values: list[float]) -> float:
 
 
 def test_nothing_to_complain_of(mixed: tuple[str, Machine, Result]) -> None:
-    assert guestdata.warnings(mixed[2].text("dmesg")) == []
+    assert sysfs.warnings(mixed[2].text("dmesg")) == []
     assert [s.name for s in mixed[2].answer.sections.values() if s.status] == []
 
 
@@ -141,7 +142,7 @@ def test_what_the_scheduler_goes_by(guests: Guests, name: str, wanted: set[str])
     """Ranks of preferred cores (ITMT), capacities, or on AMD parts both. Without SMT the
     base's intel_pstate may put the ranks on after it took them off: by a work item."""
     text = guests.get(name).text("domains")
-    flags = set(" ".join(guestdata.pairs(text).values()).split())
+    flags = set(" ".join(sysfs.pairs(text).values()).split())
     if name == "invariance-hybrid":
         flags.discard("SD_ASYM_PACKING")
     assert flags & {"SD_ASYM_PACKING", "SD_ASYM_CPUCAPACITY"} == wanted
@@ -153,7 +154,7 @@ class Look:
     def __init__(self, block: str) -> None:
         words, _, rest = block.partition("\n")
         self.words = words.split()
-        self.files = guestdata.pairs(rest)
+        self.files = sysfs.pairs(rest)
         self.ratios = state(rest).of("max_ratio")
 
     def file(self, name: str) -> str:
@@ -217,4 +218,4 @@ def test_intel_pstate_modes_and_no_turbo(guests: Guests) -> None:
 
 @INTEL
 def test_drivers_leave_no_complaint(guests: Guests) -> None:
-    assert guestdata.warnings(guests.get("invariance-intel-drivers").text("dmesg")) == []
+    assert sysfs.warnings(guests.get("invariance-intel-drivers").text("dmesg")) == []

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
-from virtual_silicon import guestdata, machine, ssdt, trace
+from virtual_silicon.machine import machine, ssdt
+from virtual_silicon.readers import sysfs, trace
 
 
 @pytest.mark.boots("repeat-1", "repeat-2")
@@ -22,7 +23,7 @@ def _line(guests: Guests) -> tuple[float, float]:
     """Work per s and kHz, and the kHz that the kernel's ticks take: the line
     through the lowest and the highest speed."""
     result = guests.get("speed")
-    low, high = (guestdata.work(result.text(f"speed-{khz}"))[0].rate
+    low, high = (sysfs.work(result.text(f"speed-{khz}"))[0].rate
                  for khz in (SPEEDS_KHZ[0], SPEEDS_KHZ[-1]))
     slope = (high - low) / (SPEEDS_KHZ[-1] - SPEEDS_KHZ[0])
     return slope, SPEEDS_KHZ[0] - low / slope
@@ -33,7 +34,7 @@ def _line(guests: Guests) -> tuple[float, float]:
 def test_speed_follows_frequency(guests: Guests, khz: int) -> None:
     """In proportion, but for the cycles that ticks take in each second."""
     slope, ticks = _line(guests)
-    rate = guestdata.work(guests.get("speed").text(f"speed-{khz}"))[0].rate
+    rate = sysfs.work(guests.get("speed").text(f"speed-{khz}"))[0].rate
     assert rate == pytest.approx(slope * (khz - ticks), rel=0.005)
 
 
@@ -47,8 +48,8 @@ def test_ticks_take_little_of_the_lowest_speed(guests: Guests) -> None:
 def test_memory_does_not_get_faster(guests: Guests, khz: int) -> None:
     """Half of the time at 2 GHz is memory's: 1 / (0.5 + 0.5 * 2 GHz / f)."""
     result = guests.get("memory")
-    at_base = guestdata.work(result.text("speed-2000000"))[0].rate
-    rate = guestdata.work(result.text(f"speed-{khz}"))[0].rate
+    at_base = sysfs.work(result.text("speed-2000000"))[0].rate
+    rate = sysfs.work(result.text(f"speed-{khz}"))[0].rate
     assert rate / at_base == pytest.approx(1 / (0.5 + 0.5 * 2_000_000 / khz), rel=0.02)
 
 
@@ -72,10 +73,10 @@ def _check_turbo(guests: Guests, name: str, busy: int, mhz: int) -> None:
     assert result.trace
     window = trace.window(trace.read(result.trace), 100 + 2 * busy, 101 + 2 * busy)
     cpus = SCENARIOS[name].cpus
-    alone = guestdata.work(result.text("turbo-1"))[0].rate
+    alone = sysfs.work(result.text("turbo-1"))[0].rate
     alone_mhz = max(cpu.mhz for cpu in trace.window(
         trace.read(result.trace), 102, 103).cpus.values() if cpu.busy > 0.9)
-    work = guestdata.work(result.text(f"turbo-{busy}"))
+    work = sysfs.work(result.text(f"turbo-{busy}"))
     assert [w.cpu for w in work] == list(range(cpus - busy, cpus))
     for w in work:
         assert window.cpus[w.cpu].mhz == pytest.approx(mhz, rel=0.01)
@@ -85,7 +86,7 @@ def _check_turbo(guests: Guests, name: str, busy: int, mhz: int) -> None:
 @pytest.mark.boots("two-packages")
 def test_packages_are_seen_and_counted_apart(guests: Guests) -> None:
     result = guests.get("two-packages")
-    ids = guestdata.pairs(result.text("packages")).values()
+    ids = sysfs.pairs(result.text("packages")).values()
     assert sorted(ids) == ["0"] * 8 + ["1"] * 8
     assert "name:package-1" in result.text("zones")
     assert result.trace
@@ -93,7 +94,7 @@ def test_packages_are_seen_and_counted_apart(guests: Guests) -> None:
     a, b = t.mark(60).energy_uj, t.mark(61).energy_uj
     loaded, resting = (b[p][1] - a[p][1] for p in (0, 1))
     assert loaded > 3 * resting
-    assert guestdata.warnings(result.text("dmesg")) == []
+    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"acpi-{name}"))
@@ -105,7 +106,7 @@ def acpi_name(request: pytest.FixtureRequest) -> str:
 def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str,
                                                    guests: Guests) -> None:
     result = guests.get(f"acpi-{acpi_name}")
-    freq = guestdata.pairs(result.text("cpufreq"))
+    freq = sysfs.pairs(result.text("cpufreq"))
     m = machine.load(acpi_name)
     for cpu in range(SCENARIOS[f"acpi-{acpi_name}"].cpus):
         base = f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/"
@@ -113,7 +114,7 @@ def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str,
         listed = [int(khz) for khz in
                   freq[base + "scaling_available_frequencies"].split()]
         assert listed == [mhz * 1000 for mhz, _, _ in ssdt.pstates(m)]
-    assert guestdata.warnings(result.text("dmesg")) == []
+    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 def test_acpi_requests_take_effect(acpi_name: str, guests: Guests) -> None:
@@ -132,7 +133,7 @@ def test_free_running_energy_and_clock(guests: Guests) -> None:
     result = guests.get("free")
     assert result.trace
     window = trace.window(trace.read(result.trace), 12, 13)
-    used = guestdata.energy(result.text("zones") + "\n" + result.text("one"))
+    used = sysfs.energy(result.text("zones") + "\n" + result.text("one"))
     assert used["package"] > 0 and window.package_j > 0
     assert window.cpus[1].mhz == pytest.approx(3800, rel=0.01)
 
@@ -205,7 +206,7 @@ def test_guest_saw_the_hour(guests: Guests, hour: tuple[trace.Mark, trace.Mark])
     assert float(lines[-1]) - float(lines[0]) == pytest.approx(
         (hour[1].time_ns - hour[0].time_ns) / 1e9, abs=0.1)
     zones = guests.get("hour").text("clock")
-    used = guestdata.energy(zones + "\n" + guests.get("hour").text("hour"))
+    used = sysfs.energy(zones + "\n" + guests.get("hour").text("hour"))
     package_j = (hour[1].energy_uj[0][0] - hour[0].energy_uj[0][0]) / 1e6
     wrap_j = 2**32 / 2**machine.load("sapphire-rapids").power.energy_unit_shift
     assert used["package"] == pytest.approx(package_j % wrap_j, abs=1)

@@ -6,15 +6,15 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from scenarios import PART_MACHINES
-from virtual_silicon import witness
-from virtual_silicon.boot import Result
-from virtual_silicon.job import Answer
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.guest.job import Answer
+from virtual_silicon.studies import stock_tools
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.boots(
     f"part-{name}")) for name in PART_MACHINES])
 def test_guest_sees_what_was_read_on_the_part(name: str, guests: Guests) -> None:
-    row = witness.parts_row(witness.parts()[name], guests.get(f"part-{name}"))
+    row = stock_tools.parts_row(stock_tools.parts()[name], guests.get(f"part-{name}"))
     assert not row.wrong, row.cells
     # none of these has less to be compared with
     assert row.cells[1] == row.cells[2] and row.cells[5] == "the same"
@@ -47,11 +47,11 @@ DIFFERENT = [
 ]
 
 
-def row(seen: dict[str, str]) -> witness.Row:
+def row(seen: dict[str, str]) -> stock_tools.Row:
     answer = Answer()
     for name, text in seen.items():
         answer.feed(f"vs:begin {name}\n{text}vs:end {name} 0\n")
-    return witness.parts_row(witness.parts()["platinum-8592"],
+    return stock_tools.parts_row(stock_tools.parts()["platinum-8592"],
                              Result(0, answer, 1, 1, "", {}, None))
 
 

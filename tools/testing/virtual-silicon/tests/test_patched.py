@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from guests import Guests
 from scenarios import WITNESS_MACHINES
-from virtual_silicon import boot, guestdata, initramfs, paths
+from virtual_silicon import paths
 from virtual_silicon.errors import GuestError
+from virtual_silicon.guest import boot, initramfs
+from virtual_silicon.readers import sysfs
 
 #: Turbo with four active cores over base, from the machines' published data.
 RATIO = {"sapphire-rapids": 3800 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 2200,
@@ -27,11 +29,11 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_invariance_is_on_with_the_four_core_ratio(name: str, guests: Guests) -> None:
     dmesg = guests.get(f"patched-{name}").text("dmesg")
-    assert guestdata.invariance_ratio(dmesg) == RATIO[name]
+    assert sysfs.invariance_ratio(dmesg) == RATIO[name]
 
 
 def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
-    assert guestdata.warnings(guests.get(f"patched-{name}").text("dmesg")) == []
+    assert sysfs.warnings(guests.get(f"patched-{name}").text("dmesg")) == []
 
 
 def command(config: pytest.Config, out: Path, *options: str,

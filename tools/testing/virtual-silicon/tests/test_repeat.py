@@ -7,8 +7,9 @@ import dataclasses
 
 import pytest
 from guests import Guests
-from virtual_silicon import repeat, trace
-from virtual_silicon.boot import Config
+from virtual_silicon.guest import repeat
+from virtual_silicon.guest.boot import Config
+from virtual_silicon.readers import trace
 
 
 def test_what_differs_is_named() -> None:

@@ -12,7 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from virtual_silicon import boot, emulator, machine, paths
+from virtual_silicon import paths
+from virtual_silicon.guest import boot
+from virtual_silicon.machine import machine, qapi
 
 #: Program, machine: each rule depends on what the part has.
 RUNS = [
@@ -33,7 +35,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, program: str, name: str,
     said = tmp_path / "said"
     command = [
         str(qemu), *boot.cpu_options(m, 2, mode),
-        "-object", emulator.option(m, 2, time=mode),
+        "-object", qapi.option(m, 2, time=mode),
         "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none", "-m", "64",
         "-chardev", f"file,id=out,path={said}", "-device", "isa-debugcon,chardev=out",
         "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel", str(guest)]

@@ -8,7 +8,7 @@ import re
 import pytest
 from guests import Guests
 from scenarios import SCHEDUTIL_REFUSED
-from virtual_silicon import guestdata
+from virtual_silicon.readers import sysfs
 
 pytestmark = pytest.mark.boots("schedutil")
 
@@ -61,4 +61,4 @@ def test_tasks_that_take_turns_keep_up(guests: Guests) -> None:
 
 
 def test_kernel_has_nothing_to_complain_of(guests: Guests) -> None:
-    assert guestdata.warnings(guests.get("schedutil").text("dmesg")) == []
+    assert sysfs.warnings(guests.get("schedutil").text("dmesg")) == []

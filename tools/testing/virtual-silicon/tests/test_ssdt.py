@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from virtual_silicon import machine, ssdt
 from virtual_silicon.errors import GuestError
+from virtual_silicon.machine import machine, ssdt
 
 
 def test_turbo_entry_comes_first() -> None:

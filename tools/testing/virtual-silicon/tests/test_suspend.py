@@ -10,8 +10,8 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from test_invariance import state
-from virtual_silicon import guestdata
-from virtual_silicon.boot import Result
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.readers import sysfs
 
 pytestmark = pytest.mark.boots("suspend")
 
@@ -22,7 +22,7 @@ def result(guests: Guests) -> Result:
 
 
 def counters(text: str) -> list[dict[int, int | None]]:
-    return [guestdata.msr_values(part) for part in text.split("cpu ")[1:]]
+    return [sysfs.msr_values(part) for part in text.split("cpu ")[1:]]
 
 
 def test_it_was_a_suspend_to_ram(result: Result) -> None:
@@ -46,7 +46,7 @@ def test_no_sample_was_bad(result: Result) -> None:
     for step in ("before", "suspend", "after"):
         assert state(result.text(step)).of("skipped") == [0, 0], step
     dmesg = result.text("dmesg")
-    assert "make no sense" not in dmesg and guestdata.warnings(dmesg) == []
+    assert "make no sense" not in dmesg and sysfs.warnings(dmesg) == []
 
 
 def test_invariance_goes_on(result: Result) -> None:

@@ -7,7 +7,8 @@ import re
 
 import pytest
 from guests import Guests
-from virtual_silicon import boot, guestdata
+from virtual_silicon.guest import boot
+from virtual_silicon.readers import sysfs
 
 
 @pytest.fixture
@@ -43,4 +44,4 @@ def test_kselftest(teo: boot.Result) -> None:
 
 @pytest.mark.boots("teo")
 def test_kernel_has_nothing_to_complain_of(teo: boot.Result) -> None:
-    assert guestdata.warnings(teo.text("dmesg")) == []
+    assert sysfs.warnings(teo.text("dmesg")) == []

@@ -20,8 +20,9 @@ from scenarios import (
     WINDOWS_S,
     limit_value,
 )
-from virtual_silicon import guestdata, machine, trace
-from virtual_silicon.boot import Result
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import sysfs, trace
 
 
 def _trace(result: Result) -> trace.Trace:
@@ -51,7 +52,7 @@ def test_cycles_are_linear_in_both_rates(guests: Guests) -> None:
 
 @ALL_RATES
 def test_user_work_takes_the_users_rate(guests: Guests) -> None:
-    rate = {rates: guestdata.work(guests.get(f"rates-{rates[0]}-{rates[1]}").text(
+    rate = {rates: sysfs.work(guests.get(f"rates-{rates[0]}-{rates[1]}").text(
         "user"))[0].rate for rates in RATES}
     assert rate[1000, 4000] / rate[1000, 8000] == pytest.approx(2, rel=0.01)
     assert rate[2000, 8000] / rate[1000, 8000] == pytest.approx(1, rel=0.01)
@@ -178,7 +179,7 @@ def test_registers_without_their_cpuid_bits_fault(guests: Guests) -> None:
 
 @LIMITS
 def test_window_is_the_one_that_is_advertised(guests: Guests) -> None:
-    value = guestdata.msr_values(guests.get("limits").text("register"))[0x610]
+    value = sysfs.msr_values(guests.get("limits").text("register"))[0x610]
     assert value is not None and value >> 17 & 0x7F == limit_value(350, 0.02, True) >> 17 & 0x7F
 
 

@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 
 import pytest
-from virtual_silicon import plot, trace
 from virtual_silicon.errors import UsageError
+from virtual_silicon.readers import plot, trace
 
 TEXT = """\
 # virtual-silicon trace 1

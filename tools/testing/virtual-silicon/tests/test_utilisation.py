@@ -2,18 +2,19 @@
 """Utilisation of periodic work against PELT worked out from the model's clock.
 
 All clocks but the highest lie below freq_max, where nothing is cut off at 1024. The
-functions that are called here do not know how the kernel does it: experiments/
+functions that are called here do not know how the kernel does it: studies/
 invariance_util.py. tools/testing/mutants/invariance has the mistakes that they find.
 """
 
 from __future__ import annotations
 
-import invariance_util as util
-import pelt
 import pytest
 from guests import Guests
 from scenarios import KINDS_KHZ, KINDS_MARKS, LIMITED_RATIO
-from virtual_silicon import guestdata, machine
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import sysfs
+from virtual_silicon.studies.invariance import pelt
+from virtual_silicon.studies.invariance import utilisation as util
 
 
 def test_sum_over_runs_is_the_closed_form() -> None:
@@ -61,7 +62,7 @@ class TestFixedClocks:
         assert row.scale == pytest.approx(scale, rel=0.01)
 
     def test_kernel_has_nothing_to_complain_of(self, guests: Guests) -> None:
-        assert guestdata.warnings(guests.get("utilisation").text("dmesg")) == []
+        assert sysfs.warnings(guests.get("utilisation").text("dmesg")) == []
 
 
 @pytest.mark.boots("utilisation-bytes")

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 from guests import Guests
-from virtual_silicon import boot, machine, measurements, mirrors, schema, sensitivity, validate
 from virtual_silicon.errors import GuestError, UsageError
-from virtual_silicon.job import Answer, Job, Section
-from virtual_silicon.measurements import Band, Row
-from virtual_silicon.mirrors import Guest
+from virtual_silicon.guest import boot
+from virtual_silicon.guest.job import Answer, Job, Section
+from virtual_silicon.machine import machine, schema
+from virtual_silicon.studies.sensitivity import conclusions
+from virtual_silicon.studies.validation import measurements, reproduce, validate
+from virtual_silicon.studies.validation.measurements import Band, Row
+from virtual_silicon.studies.validation.reproduce import Guest
 
 ROWS = measurements.read(measurements.DATA)
 
@@ -98,7 +101,7 @@ def test_bad_files(tmp_path: Path, text: str, reason: str) -> None:
 def test_each_row_is_understood(one: Row) -> None:
     """It has a value, and an experiment or a reason."""
     assert one.bands
-    found = mirrors.mirror(one)
+    found = reproduce.mirror(one)
     assert found
     if not isinstance(found, str):
         found.guest.build().check_cpus(found.guest.cpus)
@@ -123,7 +126,7 @@ def _telling(value: float) -> bool:
 def put_in_unsaid(one: Row) -> list[float]:
     """Telling numbers of the row that its machine's file has, although it is said to be
     predicted."""
-    name, _ = mirrors.machine_of(one)
+    name, _ = reproduce.machine_of(one)
     if one.put_in or name is None:
         return []
     have = _numbers(machine.load(name).dict(exclude={"path", "part"}))
@@ -142,7 +145,7 @@ def test_what_was_put_in_and_not_said_is_found() -> None:
 
 
 #: Whose numbers are not of one machine.
-MODULES = {"mirrors": mirrors, "schema": schema}
+MODULES = {"mirrors": reproduce, "schema": schema}
 
 
 def _coefficient(words: str) -> Any:
@@ -236,22 +239,22 @@ def test_experiments_see_what_was_put_in(guests: Guests) -> None:
 def test_sensitivity_table() -> None:
     """A conclusion that one variant breaks is bold there and is named; one that was not
     measured is neither."""
-    c = sensitivity.CONCLUSIONS[0]
+    c = conclusions.CONCLUSIONS[0]
     over, under = c.ratio
     results = {"as it is": {over: c.most * 10 * 0.9, under: 10.0},
                "worst": {over: c.most * 10 * 1.1, under: 10.0}}
-    assert sensitivity.fallen(results) == [c]
-    assert sensitivity.fallen({"as it is": results["as it is"]}) == []
-    line = next(row for row in sensitivity.markdown(results).splitlines() if c.text in row)
+    assert conclusions.fallen(results) == [c]
+    assert conclusions.fallen({"as it is": results["as it is"]}) == []
+    line = next(row for row in conclusions.markdown(results).splitlines() if c.text in row)
     assert line.endswith(f"| {c.most * 0.9:.2f} | **{c.most * 1.1:.2f}** |")
-    assert sensitivity.value("1\nnan\nnan") == float("inf")
+    assert conclusions.value("1\nnan\nnan") == float("inf")
     with pytest.raises(GuestError):
-        sensitivity.value("")
+        conclusions.value("")
 
 
-@pytest.mark.parametrize("name", sensitivity.VARIANTS)
+@pytest.mark.parametrize("name", conclusions.VARIANTS)
 def test_variants_change_one_thing(name: str) -> None:
     m = machine.load("sapphire-rapids")
-    changed = sensitivity.VARIANTS[name](m)
+    changed = conclusions.VARIANTS[name](m)
     different = [key for key in m.__fields__ if getattr(m, key) != getattr(changed, key)]
     assert len(different) == (name != "as it is")

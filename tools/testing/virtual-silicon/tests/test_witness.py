@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import pytest
 from guests import Guests
 from scenarios import MARKS, RESIDENCY_MARK, WITNESS_MACHINES
-from virtual_silicon import guestdata, machine, trace, turbostat
-from virtual_silicon import witness as parts
-from virtual_silicon.boot import Result
-from virtual_silicon.trace import Trace, Window
+from virtual_silicon.guest.boot import Result
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import sysfs, trace, turbostat
+from virtual_silicon.readers.trace import Trace, Window
+from virtual_silicon.studies import stock_tools as parts
 
 LOADS = list(MARKS)
 
@@ -69,12 +70,12 @@ def test_every_step_ran(witness: Witness) -> None:
 
 
 def test_kernel_has_nothing_to_complain_of(witness: Witness) -> None:
-    assert guestdata.warnings(witness.result.text("dmesg")) == []
-    assert guestdata.warnings(witness.result.console) == []
+    assert sysfs.warnings(witness.result.text("dmesg")) == []
+    assert sysfs.warnings(witness.result.console) == []
 
 
 def test_kernel_turns_invariance_on(witness: Witness) -> None:
-    ratio = guestdata.invariance_ratio(witness.result.text("dmesg"))
+    ratio = sysfs.invariance_ratio(witness.result.text("dmesg"))
     assert ratio == BASE_RATIO[witness.name]
 
 
@@ -113,7 +114,7 @@ def test_kernel_has_the_idle_states_of_the_part(witness: Witness) -> None:
     """Names, latencies and residencies as a kernel told them on such a part; the E3 has
     fewer of them."""
     recorded = parts.parts()[RECORDED[witness.name]].idle
-    seen = guestdata.idle_states(witness.result.text("cpuidle"))
+    seen = sysfs.idle_states(witness.result.text("cpuidle"))
     for states in seen.values():
         assert not any(s.disabled for s in states)
     table = parts.idle_table(witness.result)
@@ -189,7 +190,7 @@ def test_residencies_are_the_models(witness: Witness, load: str) -> None:
 def test_residency_registers_are_the_models(witness: Witness) -> None:
     """Read directly; states that share a register count there together."""
     before, _, after = witness.result.text("residency").partition("--")
-    rises = guestdata.msr_rises(before, after)
+    rises = sysfs.msr_rises(before, after)
     window = trace.window(witness.trace, RESIDENCY_MARK, RESIDENCY_MARK + 1)
     m = machine.load(witness.name)
     tsc_hz = m.tsc_khz * 1000
@@ -204,14 +205,14 @@ def test_residency_registers_are_the_models(witness: Witness) -> None:
 
 @pytest.mark.parametrize("load", LOADS)
 def test_package_energy_is_the_models(witness: Witness, load: str) -> None:
-    used = guestdata.energy(witness.result.text("zones") + "\n"
+    used = sysfs.energy(witness.result.text("zones") + "\n"
                             + witness.result.text(load))
     assert used["package"] == pytest.approx(witness.window(load).package_j, rel=0.01)
 
 
 @pytest.mark.parametrize("load", LOADS)
 def test_dram_energy_is_the_models(witness: Witness, load: str) -> None:
-    used = guestdata.energy(witness.result.text("zones") + "\n"
+    used = sysfs.energy(witness.result.text("zones") + "\n"
                             + witness.result.text(load))
     assert used["dram"] == pytest.approx(witness.window(load).dram_j, rel=0.01)
 

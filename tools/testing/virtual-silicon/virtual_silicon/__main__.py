@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import boot, cli, commands, measurements, paths, sensitivity
+from . import cli, commands, paths
+from .guest import boot
+from .studies.sensitivity import conclusions
+from .studies.validation import measurements
 
 #: What add_subparsers() returns has no public name.
 Commands = Any
@@ -136,9 +139,9 @@ def _validate_command(sub: Commands) -> None:
     one = sub.add_parser("sensitivity", help="do conclusions hold if assumptions of the "
                          "model are others? A table")
     one.add_argument("--machine", default=commands.DEFAULT_MACHINE)
-    one.add_argument("--variants", nargs="+", choices=list(sensitivity.VARIANTS),
-                     default=list(sensitivity.VARIANTS), metavar="VARIANT",
-                     help="one or more of: " + ", ".join(sensitivity.VARIANTS))
+    one.add_argument("--variants", nargs="+", choices=list(conclusions.VARIANTS),
+                     default=list(conclusions.VARIANTS), metavar="VARIANT",
+                     help="one or more of: " + ", ".join(conclusions.VARIANTS))
     one.add_argument("--qemu", help="emulator (default: the built one)")
     one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "sensitivity",

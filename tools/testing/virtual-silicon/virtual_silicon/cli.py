@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from . import boot, machine, paths
+from . import paths
 from .errors import GuestError, MissingError, UsageError
-from .guests import Guest
-from .job import Job
+from .guest import boot
+from .guest.job import Job
+from .guest.pool import Guest
+from .machine import machine
 
 
 def options(parser: argparse.ArgumentParser, directory: str, machine_file: Path,

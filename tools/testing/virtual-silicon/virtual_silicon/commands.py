@@ -15,37 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from . import (
-    boot,
-    compare,
-    convert,
-    demo,
-    distribution,
-    dump,
-    emulator,
-    energy,
-    initramfs,
-    installed,
-    machine,
-    measurements,
-    mirrors,
-    paths,
-    plot,
-    qmp,
-    repeat,
-    report,
-    sensitivity,
-    show,
-    ssdt,
-    trace,
-    validate,
-    witness,
-)
-from .bench import cells, host, runner, tables
-from .bench import report as bench_report
+from . import paths, show
 from .errors import MissingError, UsageError
-from .guests import Bar, Guest, Guests
-from .job import Job, Section
+from .guest import boot, distribution, initramfs, qmp, repeat
+from .guest.job import Job, Section
+from .guest.pool import Bar, Guest, Guests
+from .machine import break_even, convert, dump, machine, qapi, ssdt
+from .readers import plot, trace
+from .studies import installed, stock_tools
+from .studies.bench import cells, host, runner, tables
+from .studies.bench import report as bench_report
+from .studies.demo import compare, demo, report
+from .studies.sensitivity import conclusions
+from .studies.validation import measurements, reproduce, validate
 
 DEFAULT_MACHINE = "sapphire-rapids"
 COMPARED_MACHINE = "platinum-8592"
@@ -75,14 +57,14 @@ def _write(text: str, target: str | None) -> None:
 
 
 def energy_command(args: argparse.Namespace) -> int:
-    print(energy.table([machine.load(name) for name in args.machines or machine.names()]))
+    print(break_even.table([machine.load(name) for name in args.machines or machine.names()]))
     return 0
 
 
 def json_command(args: argparse.Namespace) -> int:
     m = machine.load(args.machine)
     cpus = None if args.cpus is None else m.check_cpus(args.cpus)
-    _write(json.dumps(emulator.machine(m, cpus), indent=1) + "\n", args.output)
+    _write(json.dumps(qapi.machine(m, cpus), indent=1) + "\n", args.output)
     return 0
 
 
@@ -271,7 +253,7 @@ def repeat_command(args: argparse.Namespace) -> int:
     return 1 if repeat.differing(done) or any(run.status for run in done) else 0
 
 
-def _witness_kernels(names: list[str], where: Path) -> Iterator[witness.Image]:
+def _witness_kernels(names: list[str], where: Path) -> Iterator[stock_tools.Image]:
     for name in names:
         if name in ("base", "patched"):
             yield name, paths.kernel(name), None
@@ -288,10 +270,10 @@ def witness_command(args: argparse.Namespace) -> int:
     c = _config(args, b"", "")
     c.limits = boot.Limits(300, 300, 900)
     if args.parts:
-        head, rows = witness.PARTS_HEAD, witness.parts_rows(args.machines, c)
+        head, rows = stock_tools.PARTS_HEAD, stock_tools.parts_rows(args.machines, c)
     else:
         kernels = list(_witness_kernels(args.kernels, c.out.parent / "kernels"))
-        head, rows = witness.HEAD, witness.rows(
+        head, rows = stock_tools.HEAD, stock_tools.rows(
             [machine.load(name) for name in args.machines or machine.names()], kernels, c,
             c.cpus)
     table = []
@@ -299,7 +281,7 @@ def witness_command(args: argparse.Namespace) -> int:
         table.append(row)
         print(" | ".join(row.cells), flush=True)
     if args.output:
-        Path(args.output).write_text(witness.markdown(table, head), encoding="utf-8")
+        Path(args.output).write_text(stock_tools.markdown(table, head), encoding="utf-8")
     return 1 if any(row.wrong for row in table) else 0
 
 
@@ -312,7 +294,7 @@ def validate_command(args: argparse.Namespace) -> int:
     kernel, work = paths.kernel(args.kernel), args.work.resolve()
     guests = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu))
 
-    def start(mirror: mirrors.Guest, job: Job) -> boot.Result:
+    def start(mirror: reproduce.Guest, job: Job) -> boot.Result:
         result = guests.answer(Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job,
                                      mirror.append))
         if result.seconds:
@@ -329,20 +311,20 @@ def sensitivity_command(args: argparse.Namespace) -> int:
     """1 if a conclusion does not hold under some variant."""
     m, work = machine.load(args.machine), args.work.resolve()
     args.output.mkdir(parents=True, exist_ok=True)
-    todo = [(variant, kernel) for variant in args.variants for kernel in sensitivity.KERNELS]
+    todo = [(variant, kernel) for variant in args.variants for kernel in conclusions.KERNELS]
     answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu)).answers([
         Guest(f"{variant.replace(' ', '-')}-{kernel}", changed, 4, paths.kernel(kernel),
-              sensitivity.job(changed, kernel), demo.KERNEL_ARGS)
-        for variant, kernel in todo for changed in (sensitivity.VARIANTS[variant](m),)],
+              conclusions.job(changed, kernel), demo.KERNEL_ARGS)
+        for variant, kernel in todo for changed in (conclusions.VARIANTS[variant](m),)],
         args.jobs)
-    results: sensitivity.Results = {variant: {} for variant in args.variants}
+    results: conclusions.Results = {variant: {} for variant in args.variants}
     for (variant, kernel), answer in zip(todo, answers):
-        results[variant] |= {(kernel, name): sensitivity.value(answer.text(name.replace(" ", "-")))
-                             for name in sensitivity.measured(kernel)}
-    (args.output / "SENSITIVITY.md").write_text(sensitivity.markdown(results),
+        results[variant] |= {(kernel, name): conclusions.value(answer.text(name.replace(" ", "-")))
+                             for name in conclusions.measured(kernel)}
+    (args.output / "SENSITIVITY.md").write_text(conclusions.markdown(results),
                                                 encoding="utf-8")
     print(args.output / "SENSITIVITY.md")
-    fallen = sensitivity.fallen(results)
+    fallen = conclusions.fallen(results)
     for conclusion in fallen:
         print(f"does not hold: {conclusion.text}")
     return 1 if fallen else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from .errors import MissingError
 
 ROOT = Path(__file__).resolve().parents[4]
+SILICON = ROOT / "tools/testing/virtual-silicon"
 BUILD = ROOT / "build"
 RUN = BUILD / "run"
 QEMU = BUILD / "out" / "qemu" / "qemu-system-x86_64"

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is measured: a cell is one load, once, under one setting of one machine.
+
+Cells that need the same start of a guest share one (starts()).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from ...guest.job import Job
+from .sensitivity import VARIANTS
+
+SEEDS = 5
+#: Of a run. Each has the guests of the ones before, and more.
+EXTENTS = ("short", "results", "full")
+
+
+@dataclass(frozen=True)
+class Boot:
+    """How a kernel is started; @machine is another file of the same part."""
+
+    kernel: str		# base or patched
+    append: str = ""
+    faults: str = ""	# as in a file of faults
+    machine: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A column: what is set at run time. "-" leaves a knob as it is."""
+
+    name: str
+    boot: Boot
+    governor: str = "schedutil"
+    idle: str = "menu"
+    policy: str = "-"		# which clock counts as the highest
+    status: str = "-"		# of intel_pstate
+    chains: int = 0
+    states: str = ""		# idle states that may be used, if not all
+
+    @property
+    def shell(self) -> str:
+        """Sets it up in the guest and fails where that cannot be."""
+        text = f"setup {self.status} {self.governor} {self.idle} {self.policy} {self.chains}"
+        return text + f" && only '{self.states}'" * bool(self.states)
+
+
+@dataclass(frozen=True)
+class Load:
+    """@rate: what counts per second; else the seconds until it ends, or what it prints."""
+
+    name: str
+    rate: str = ""
+    prints: bool = False
+    batch: str = "short"	# loads of one batch share guests
+
+
+@dataclass(frozen=True)
+class Machine:
+    """@cpus: of the guest, which has fewer than the part; of one package."""
+
+    name: str
+    cpus: int
+    settings: tuple[Setting, ...]
+    variant: str = ""	# a change of the model, of a sensitivity run
+
+
+@dataclass(frozen=True)
+class Cell:
+    """@extent: the first that has it."""
+
+    machine: Machine
+    setting: Setting
+    load: Load
+    parameter: int
+    seed: int
+    extent: str = "short"
+
+    @property
+    def name(self) -> str:
+        return (f"{self.machine.name}{self.machine.variant}, {self.setting.name}, "
+                f"{self.load.name}-{self.parameter}, seed {self.seed}")
+
+
+LOADS = {load.name: load for load in (
+    Load("tbench", rate="bytes", batch="tbench"),
+    Load("netudp", rate="bytes"),
+    Load("nettcp", rate="bytes"),
+    Load("pgbench-ro", rate="transactions", batch="pgbench"),
+    Load("pgbench-rw", rate="transactions", batch="pgbench"),
+    Load("dbench"),
+    Load("hackbench"),
+    Load("gitsource"),
+    Load("kernbench", batch="kernbench"),
+    Load("pipe", batch="updates"),
+    Load("cyclictest", prints=True, batch="updates"),
+    Load("c02hack"),
+)}
+
+#: The base reads the turbo table once at boot, for freq_max alone: without that there is
+#: no invariance. The CPU's turbo and what the driver reads later stay as they are.
+NOT_INVARIANT = "0 msr msr=0x1ad value=0 reads=1"
+PASSIVE = "intel_pstate=passive cpufreq.default_governor=schedutil"
+ACPI = "cpufreq.default_governor=schedutil"
+
+
+def intel(wide: str, hwp: str = "") -> tuple[Setting, ...]:
+    """@wide: the freq_max nearer to the base clock; @hwp: file of the part with HWP."""
+    base, ours = Boot("base", PASSIVE), Boot("patched", PASSIVE)
+    active = Boot("base", "intel_pstate=active", machine=hwp) if hwp else base
+    return (
+        Setting("non-inv", Boot("base", PASSIVE, NOT_INVARIANT)),
+        *(Setting(policy, ours, policy=policy) for policy in ("1c", "3c", "4c", wide) if policy),
+        Setting("ours", ours, idle="teo", policy="4c"),
+        Setting("chains", ours, idle="teo", policy="4c", chains=1),
+        Setting("base", base), Setting("base teo", base, idle="teo"),
+        Setting("performance", base, "performance"),
+        Setting("i_pstate", active, "powersave", status="active"),
+    )
+
+
+def amd() -> tuple[Setting, ...]:
+    base, ours = Boot("base", ACPI), Boot("patched", ACPI)
+    return (
+        Setting("ondemand", base, "ondemand"), Setting("performance", base, "performance"),
+        Setting("base", base), Setting("base teo", base, idle="teo"),
+        Setting("non-inv", Boot("base", ACPI + " clearcpuid=aperfmperf")),
+        *(Setting(policy, ours, policy=policy) for policy in ("boost", "midpoint", "nominal")),
+        Setting("ours", ours, idle="teo", policy="midpoint"),
+        Setting("chains", ours, idle="teo", policy="midpoint", chains=1),
+    )
+
+
+def shallow() -> tuple[Setting, ...]:
+    """As in the model of C0.2: POLL alone, and POLL with C0.2."""
+    ours = Boot("patched", PASSIVE)
+    return tuple(Setting(name, ours, states=states)
+                 for name, states in (("POLL", "POLL"), ("C0.2", "POLL C0.2")))
+
+
+SKYLAKE = Machine("e3-1240-v5", 4, intel("", "e3-1240-v5-hwp"))
+BROADWELL = Machine("e5-2698-v4", 8, intel("8c"))
+HASWELL = Machine("e5-2670-v3", 8, intel("12c"))
+ROME = Machine("epyc-7742", 8, amd())
+SAPPHIRE_RAPIDS = Machine("sapphire-rapids", 4, shallow())
+MACHINES = (SKYLAKE, BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS)
+
+
+def sizes(load: str, n: int, full: bool = False) -> Sequence[int]:
+    """Parameters of a load with @n CPUs: few, or up to four times the CPUs, too."""
+    clients = sorted({1, 2, 4, n, 2 * n}) if full else [max(n // 2, 1)]
+    sizes = (64, 1024, 8192) if full else (1024,)
+    return {"tbench": (*clients, 4 * n) if full else (1, *clients, 2 * n),
+            "pgbench-ro": clients, "pgbench-rw": clients, "dbench": clients,
+            "netudp": sizes, "nettcp": sizes,
+            "hackbench": (1, 2, 4) if full else (2,),
+            "gitsource": (4, 12) if full else (4,),
+            "kernbench": (1, 2, 4) if full else (2, 4),
+            "pipe": (2000,), "cyclictest": (1000,), "c02hack": (1, 2)}[load]
+
+
+def parameters(machine: Machine, load: str, full: bool) -> Sequence[int]:
+    """Of the loads that a machine has."""
+    if (load == "c02hack") != (machine is SAPPHIRE_RAPIDS) or \
+            load in ("pipe", "cyclictest") and machine is not SKYLAKE:
+        return ()
+    return sizes(load, machine.cpus, full)
+
+
+def _extent(machine: Machine, load: Load, parameter: int) -> str:
+    """The loads of a short run are those that take least time."""
+    if parameter not in parameters(machine, load.name, False):
+        return "full"
+    return "results" if load.batch in ("tbench", "pgbench") else "short"
+
+
+def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cell]:
+    found = [Cell(machine, setting, load, parameter, seed, _extent(machine, load, parameter))
+             for machine in machines for setting in machine.settings
+             for load in LOADS.values() for parameter in parameters(machine, load.name, True)
+             for seed in range(1, SEEDS + 1)
+             if load.batch != "updates" or setting.name in ("base", "4c", "performance")]
+    if BROADWELL in machines:
+        found += _other_assumptions()
+    wanted = EXTENTS[:EXTENTS.index(extent) + 1]
+    return [cell for cell in found if cell.extent in wanted]
+
+
+def _other_assumptions() -> list[Cell]:
+    """The invariance table in short, with each assumption of the model changed."""
+    settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
+    return [Cell(Machine(BROADWELL.name, BROADWELL.cpus, settings, variant), setting, LOADS[load],
+                 parameter, seed, "results")
+            for variant in VARIANTS if variant for setting in settings
+            for load, parameter in (("tbench", 4), ("gitsource", 4))
+            for seed in range(1, SEEDS + 1)]
+
+
+@dataclass(frozen=True)
+class Start:
+    """One guest, and the cells that it measures, in this order."""
+
+    machine: Machine
+    boot: Boot
+    batch: str
+    extent: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def name(self) -> str:
+        number = list(dict.fromkeys(s.boot for s in self.machine.settings)).index(self.boot)
+        variant = self.machine.variant.replace(", ", "-").replace(" ", "")
+        return (f"{self.machine.name}{variant}-{self.boot.kernel}{number}-{self.batch}"
+                + "-full" * (self.extent == "full"))
+
+    def job(self) -> Job:
+        """A step per setting; a repetition of a load comes after all others."""
+        job = Job()
+        job.step("prepare", f". /usr/lib/vs/bench.sh; prepare {self.batch} || return; "
+                 "dmesg | grep -i 'max freq\\|invarian'; cat $CPU/cpu0/cpufreq/scaling_driver")
+        for setting in dict.fromkeys(cell.setting for cell in self.cells):
+            wanted = [f"cell {c.load.name} {c.parameter} {c.seed}" for seed in range(1, SEEDS + 1)
+                      for c in self.cells if c.setting == setting and c.seed == seed]
+            job.step(setting.name.replace(" ", "-"), f". /usr/lib/vs/bench.sh; {setting.shell} "
+                     "|| return; " + "; ".join(wanted))
+        return job
+
+
+def starts(cells: Iterable[Cell]) -> list[Start]:
+    found: dict[tuple[Machine, Boot, str, str], list[Cell]] = {}
+    for cell in cells:
+        key = cell.machine, cell.setting.boot, cell.load.batch, cell.extent
+        found.setdefault(key, []).append(cell)
+    return [Start(*key, tuple(of)) for key, of in found.items()]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measures cells in guests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import paths
+from ...errors import GuestError
+from ...guest import boot, initramfs
+from ...guest.pool import Guest, Guests, Tell
+from ...machine import machine
+from . import sensitivity
+from .cells import Cell, Start, starts
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Result:
+    """@amount: bytes or transactions, or 1; @value: what counts where the load prints it;
+    @updates: of the clock, if they were counted."""
+
+    seconds: float
+    joules: float
+    amount: float
+    mhz: float
+    updates: int | None
+    value: float | None = None
+
+    @property
+    def performance(self) -> float:
+        return 1 / self.value if self.value else self.amount / self.seconds
+
+    @property
+    def watts(self) -> float:
+        return self.joules / self.seconds
+
+    @property
+    def per_watt(self) -> float:
+        return self.performance / self.watts
+
+
+@dataclass(frozen=True)
+class Failure:
+    reason: str
+    log: str
+
+
+Results = dict[Cell, Result | Failure]
+
+
+def result(cell: Cell, words: list[str], tsc_khz: int, said: str, log: str) -> Result | Failure:
+    """Of what cell() in loads.sh prints after the cell's name."""
+    if not words:
+        return Failure(said or "the guest did not come to it", log)
+    try:
+        if len(words) < 7:
+            raise ValueError(said or "numbers are missing")
+        status, updates, seconds, joules, amount, aperf, mperf, *value = map(float, words)
+        if status:
+            return Failure(f"status {status:.0f}: {said}", log)
+        if min(seconds, joules) <= 0 or cell.load.rate and not amount or \
+                cell.load.prints and not any(value):
+            raise ValueError("time, energy, amount or value is 0 or missing")
+        return Result(seconds, joules, amount if cell.load.rate else 1,
+                      aperf / mperf * tsc_khz / 1000, int(updates), *value)
+    except (ValueError, ZeroDivisionError, TypeError) as error:
+        return Failure(f"{error}: {' '.join(words)}", log)
+
+
+def parse(start: Start, setting: str, text: str, tsc_khz: int, log: str) -> Results:
+    """The lines of a step. A cell without a good line has failed."""
+    lines = text.splitlines()
+    found: dict[tuple[str, ...], list[str]] = {
+        tuple(w[1:4]): w[4:] for w in map(str.split, lines) if w[:1] == ["cell"]}
+    out: Results = {}
+    for cell in start.cells:
+        if cell.setting.name != setting:
+            continue
+        words = found.get((cell.load.name, str(cell.parameter), str(cell.seed)), [])
+        said = " | ".join(line for line in lines if not line.startswith("cell"))[-300:]
+        out[cell] = result(cell, words, tsc_khz, said, log)
+    return out
+
+
+class Bench(Guests):
+    """@kernels: images by the name that a cell's boot has for them."""
+
+    def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path) -> None:
+        archive = initramfs.ensure(out / "guest", more=HERE / "recipe.txt")
+        super().__init__(out, archive, qemu)
+        self._kernels = kernels
+        self.digests = {name: self.digest(path) for name, path in
+                        (*kernels.items(), ("qemu", qemu), ("guest", archive))}
+
+    def guest(self, start: Start) -> Guest:
+        name = start.boot.machine or start.machine.name
+        own = HERE / f"{name}.toml"
+        m = machine.load(str(own) if own.exists() else name)
+        return Guest(start.name, sensitivity.VARIANTS[start.machine.variant](m),
+                     start.machine.cpus, self._kernels[start.boot.kernel], start.job(),
+                     start.boot.append, start.boot.faults,
+                     cost=len(start.cells) * start.machine.cpus)
+
+    def results(self, start: Start, guest: Guest, answer: boot.Result | GuestError) -> Results:
+        out = self.out / guest.name
+        if isinstance(answer, GuestError):
+            return {cell: Failure(str(answer), str(out / "console.log")) for cell in start.cells}
+        results: Results = {}
+        for name in dict.fromkeys(cell.setting.name for cell in start.cells):
+            section = answer.answer.sections.get(name.replace(" ", "-"))
+            results |= parse(start, name, section.text if section else "",
+                             guest.machine.tsc_khz, str(out / "results.log"))
+        return results
+
+    def run(self, cells: Iterable[Cell], jobs: int, tell: Tell,
+            kept_only: bool = False) -> Results:
+        """The longest first, so that the end is not one guest alone."""
+        todo = sorted(((start, self.guest(start)) for start in starts(cells)),
+                      key=lambda pair: -pair[1].cost)
+        answers = self.outcomes([guest for _, guest in todo], jobs, tell, kept_only)
+        done: Results = {}
+        for (start, guest), answer in zip(todo, answers):
+            if answer:
+                done |= self.results(start, guest, answer)
+        return done
+
+
+def images() -> dict[str, Path]:
+    return {name: paths.kernel(name) for name in ("base", "patched")}

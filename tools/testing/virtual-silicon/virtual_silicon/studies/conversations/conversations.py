@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tasks that take turns, in guests: the base's schedutil, ours without and with chains,
+and the performance governor.
+
+Boots the base kernel and ours, in deterministic time. Prints a table: result, clock of
+busy CPUs, energy per unit of the result, and writes of PERF_CTL that change it per second.
+README.md says what to make of it.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ... import cli, paths
+from ...errors import GuestError
+from ...guest import initramfs
+from ...guest.job import Job
+from ...guest.pool import Guest, Guests
+
+HERE = Path(__file__).resolve().parent
+
+#: What a load's result is, by the unit; of time, less is better.
+RATES = ("pipe", "unix", "tcp", "udp", "futex", "ring3", "ring4", "legs0.1", "legs1", "legs5",
+         "forks", "serial", "paced5", "paced20", "paced50", "server", "busyserver", "parallel",
+         "producer", "join", "hog", "bystander", "tbench-1", "tbench-2", "tbench-4", "tbench-8",
+         "idle")
+TIMES = ("cold", "hackbench", "perf-pipe", "shell", "sockperf-udp", "sockperf-tcp")
+
+#: Column: kernel, and the variant of conversations.sh
+COLUMNS = {"base": ("base", "-"), "without": ("patched", "0"), "with": ("patched", "1"),
+           "performance": ("patched", "performance")}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One load once, in one column."""
+
+    column: str
+    load: str
+    result: float
+    mhz: float
+    joules: float
+    seconds: float
+    writes: float
+
+    @property
+    def per_unit(self) -> float:
+        """Energy per unit of what was done, in any unit."""
+        done = 1 if self.load in TIMES else self.result * self.seconds
+        return self.joules / done
+
+
+def parse(kernel: str, text: str, tsc_khz: int) -> list[Sample]:
+    samples = []
+    names = {pair: name for name, pair in COLUMNS.items()}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) != 8:
+            raise GuestError(f"not a result: {line!r}")
+        variant, load = words[:2]
+        result, seconds, cycles, reference, joules, writes = map(float, words[2:])
+        samples.append(Sample(names[kernel, variant], load, result,
+                              tsc_khz / 1000 * cycles / reference, joules, seconds,
+                              writes / seconds))
+    return samples
+
+
+def guest(args: argparse.Namespace, kernel: str, number: int) -> Guest:
+    variants = [COLUMNS[c][1] for c in args.columns if COLUMNS[c][0] == kernel]
+    job = Job()
+    # Each boot begins at another phase of everything.
+    job.step("loads", f"SECONDS_EACH={args.seconds}; . /usr/lib/vs/conversations.sh; "
+             f"sleep 0.{37 * number + 1:04d}; "
+             f"measure_all '{' '.join(variants)}' '{' '.join(args.loads)}' {args.repeat}")
+    return cli.guest(args, f"{kernel}-{number}", kernel, job)
+
+
+def middle(values: list[float], form: str) -> str:
+    """Median, and from least to most if there are several."""
+    text = format(statistics.median(values), form)
+    if len(values) > 1 and min(values) != max(values):
+        text += f" ({min(values):{form}}-{max(values):{form}})"
+    return text
+
+
+def table(samples: list[Sample]) -> str:
+    found: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        found[sample.load, sample.column].append(sample)
+    columns = [c for c in COLUMNS if any(key[1] == c for key in found)]
+    lines = ["| load | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for load in RATES + TIMES:
+        cells = []
+        top = found.get((load, "performance"), [])
+        for column in columns:
+            here = found.get((load, column), [])
+            if not here:
+                cells.append("-")
+                continue
+            cell = (middle([s.result for s in here], ".5g") + " @ "
+                    + middle([s.mhz for s in here], ".0f"))
+            if top and here is not top:
+                results = [statistics.median(s.result for s in x) for x in (here, top)]
+                of_top = results[0] / results[1]
+                joules = (statistics.median(s.per_unit for s in here)
+                          / statistics.median(s.per_unit for s in top))
+                cell += f"; {1 / of_top if load in TIMES else of_top:.2f}, J {joules:.2f}"
+            cells.append(cell + "; " + middle([s.writes for s in here], ".0f") + " w")
+        if any(cell != "-" for cell in cells):
+            lines.append(f"| {load} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def words(text: str) -> list[str]:
+    return re.split(r"[,\s]+", text.strip())
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    cli.options(parser, "conversations", HERE.parent / "idle/sapphire-rapids-fine.toml", 1)
+    parser.add_argument("--loads", type=words, default=list(RATES + TIMES))
+    parser.add_argument("--columns", type=words, default=list(COLUMNS))
+    parser.add_argument("--seconds", type=float, default=1, help="of each load")
+    parser.add_argument("--repeat", type=int, default=1, help="in each boot")
+    parser.add_argument("--read", metavar="JSON", nargs="+",
+                        help="print the table of earlier runs, all together")
+    args = parser.parse_args()
+    for what, known in (("loads", RATES + TIMES), ("columns", tuple(COLUMNS))):
+        if unknown := set(getattr(args, what)) - set(known):
+            parser.error(f"unknown {what} {unknown}; there are: {', '.join(known)}")
+    return args
+
+
+def measure(args: argparse.Namespace) -> list[Sample]:
+    archive = initramfs.ensure(args.out / "guest", more=HERE / "recipe.txt")
+    boots = [(kernel, number) for number in range(args.boots)
+             for kernel in dict.fromkeys(COLUMNS[c][0] for c in args.columns)]
+    guests = [guest(args, *which) for which in boots]
+    answers = Guests(args.out, archive, paths.qemu()).answers(guests, args.jobs)
+    samples = [sample for (kernel, _), g, answer in zip(boots, guests, answers)
+               for sample in parse(kernel, answer.text("loads"), g.machine.tsc_khz)]
+    (args.out / "samples.json").write_text(
+        json.dumps([asdict(s) for s in samples], indent=1) + "\n")
+    return samples
+
+
+def main() -> int:
+    args = arguments()
+    samples = [Sample(**row) for file in args.read for row in
+               json.loads(Path(file).read_text())] if args.read else measure(args)
+    print(table(samples))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.ended("conversations", main))

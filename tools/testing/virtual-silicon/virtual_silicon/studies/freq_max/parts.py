@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Parts whose freq_max the base kernel gets wrong, by registers read on them.
+
+Both kernels' own sources are compiled in user space and asked about each row of
+data/turbo.csv whose turbo registers were read whole. Prints those on which the base
+differs from what virtual_silicon/machine/turbo.py makes of the registers: the table in the
+README at the top. tests/test_freq_max.py keeps that up to date. Needs build/linux.
+"""
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...machine import turbo
+from . import decoder
+from .decoder import DATA, HEADERS, HERE, TREE
+
+FILE = "arch/x86/kernel/cpu/aperfmperf.c"
+
+#: The base assumes so many active cores; on these models one.
+CORES, ONE_CORE = 4, {0x5C, 0x5F, 0x7A}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A part, and freq_max over base in 1/1024."""
+
+    name: str
+    model: int
+    registers: dict[int, int]	# those that were read
+    logged: list[int]		# what kernels with the base's rule printed
+    base: int
+    ours: int
+
+    @property
+    def base_ratio(self) -> int:
+        return self.registers[0xCE] >> 8 & 0xFF
+
+    def right(self) -> int | None:
+        """By the registers' description; None where some were not read."""
+        layout = turbo.layout(self.model)
+        if layout == "atom" or (layout == "groups" and 0x1AE not in self.registers):
+            return None
+        steps = turbo.decode(layout or "bytes", self.registers)
+        if not steps:
+            return None
+        if layout == "deltas":	# two levels: the second
+            ratio = next((r for _, r in steps if r < steps[0][1]), self.base_ratio)
+        else:
+            cores = 1 if self.model in ONE_CORE else CORES
+            # Fewer cores than that: the highest there is
+            ratio = next((r for c, r in steps if c >= cores), steps[0][1])
+        return ratio * 1024 // self.base_ratio
+
+    @property
+    def error(self) -> float:
+        """Of the base's value, in per cent of the right one."""
+        return 100 * (self.base / (self.right() or self.base) - 1)
+
+
+def base_rule() -> str:
+    """From the first function that reads registers to the one that calls them."""
+    text = subprocess.run(["git", "show", f"refs/series/base:{FILE}"], cwd=TREE, check=True,
+                          capture_output=True, text=True).stdout
+    found = re.search(r"^static bool __init slv_set_max_freq_ratio\(.*"
+                      r"^static bool __init intel_set_max_freq_ratio\(void\)\n\{.*?^\}\n",
+                      text, re.MULTILINE | re.DOTALL)
+    if not found:
+        sys.exit(f"{FILE} of the base has no slv_ to intel_set_max_freq_ratio()")
+    return found[0]
+
+
+def build_base(where: Path) -> Path:
+    (where / "base_rule.c").write_text(base_rule())
+    (where / "asm").mkdir(exist_ok=True)
+    for name in HEADERS:
+        text = (TREE / "arch/x86/include" / name).read_text()
+        (where / name).write_text(re.sub(r"#include .*|#define BIT.*", "", text))
+    program = where / "base"
+    subprocess.run(["gcc", "-O1", "-w", "-DBIT(n)=(1UL<<(n))", "-DBIT_ULL(n)=(1ULL<<(n))",
+                    f"-I{where}", "-o", program, HERE / "base.c"], check=True)
+    return program
+
+
+def ask(program: Path, lines: list[str]) -> list[list[str]]:
+    answer = subprocess.run([program], input="".join(f"{line}\n" for line in lines),
+                            capture_output=True, text=True, check=True).stdout
+    return [line.split() for line in answer.splitlines()]
+
+
+def rows(as_model: str = "") -> list[Row]:
+    """`as_model` in place of each row's own, for our kernel."""
+    with DATA.open(encoding="utf-8", newline="") as file:
+        data = list(csv.DictReader(file))
+    names = ("msr_0xce", "msr_0x1ad", "msr_0x1ae", "msr_0x1af")
+    with tempfile.TemporaryDirectory() as directory:
+        where = Path(directory)
+        for name in ("base", "ours"):
+            (where / name).mkdir()
+        base = ask(build_base(where / "base"),
+                   [" ".join([d["model"], *(d[n] or "-" for n in names[:3])]) for d in data])
+        ours = ask(decoder.build(where / "ours"),
+                   [" ".join([as_model or d["model"], *(d[n] or "0" for n in names)])
+                    for d in data])
+    return [Row(d["cpu_name"].strip(), int(d["model"], 16),
+                {int(n[4:], 16): int(d[n], 16) for n in names if d[n]},
+                [int(n) for n in d["logged"].split()], int(b[0]), int(o[1]))
+            for d, b, o in zip(data, base, ours)]
+
+
+def family(model: int) -> str:
+    """As the kernel calls it."""
+    text = (TREE / "arch/x86/include/asm/intel-family.h").read_text()
+    return re.findall(rf"^#define INTEL_(\w+)\s+IFM\(6, 0x{model:02X}\)", text, re.MULTILINE)[0]
+
+
+def short(name: str) -> str:
+    """Without the trade marks; engineering samples have no number."""
+    name = re.sub(r"\((R|TM)\)|CPU|@.*|\bGENUINE\b|\bGenuine\b", "", name, flags=re.I)
+    name = " ".join(word.title() if word.isupper() and word.isalpha() else word
+                    for word in name.split())
+    sample = re.fullmatch(r"Intel( Xeon)?( 0000)?", name)
+    return "a sample" if sample else name.removeprefix("Intel ")
+
+
+def table(found: list[Row]) -> str:
+    """Where the base is wrong, the worst first."""
+    read = [r for r in found if r.right() is not None]
+    wrong = [r for r in read if r.right() != r.base]
+    lines = [f"{len(wrong)} of {len(read)} parts:", "",
+             "| part | family | base | ours | error of the base |",
+             "|---|---|---|---|---|"]
+    lines += [f"| {short(r.name)} | `{family(r.model)}` | {r.base} | {r.ours} | "
+              f"{r.error:+.1f} % |".replace(" -", " −")
+              for r in sorted(wrong, key=lambda r: r.error)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table(rows()))

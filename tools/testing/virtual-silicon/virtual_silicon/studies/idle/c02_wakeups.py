@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Does a CPU in C0.2 get every wake-up in time? Runs wakeup_test in guests until C0.2 was
+entered so often, and says of each slow wake-up what its CPU was doing.
+
+C0.2 is the only idle state (--state: another), and nothing but wake-ups ends it early:
+the limit of user space is off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import cli, paths
+from ...guest import boot, initramfs
+from ...guest.job import Job
+from ...guest.pool import Guest, Guests
+from ...machine import machine
+
+#: What the trace of a slow one is made of.
+EVENTS = ("power/cpu_idle irq/softirq_entry irq/softirq_exit irq/irq_handler_entry "
+          "irq/irq_handler_exit irq_vectors sched/sched_switch")
+
+_EVENT = re.compile(r"\[(\d+)\] .*?(\d+)\.(\d+): (\w+): ?(.*)$")
+_PAIR = re.compile(r"(softirq|irq_handler|\w+)_(entry|exit)")
+
+
+@dataclass(frozen=True)
+class Slow:
+    """One that took longer than the bound: times in ns, CLOCK_MONOTONIC."""
+
+    what: str		# late or busy
+    kind: str
+    cpu: int
+    sent: int
+    arrived: int
+    rested: int
+
+
+@dataclass(frozen=True)
+class Event:
+    ns: int
+    name: str
+    text: str
+
+
+def read_trace(text: str, cpu: int) -> list[Event]:
+    """The events of a CPU. ftrace prints microseconds."""
+    return [Event(int(m[2]) * 10**9 + int(m[3].ljust(9, "0")[:9]), m[4], m[5])
+            for m in map(_EVENT.search, text.splitlines()) if m and int(m[1]) == cpu]
+
+
+def activities(events: list[Event]) -> list[tuple[int, str]]:
+    """What the CPU does from each moment on; handlers nest."""
+    out, thread, rests, handlers = [], "?", "", []
+    for e in events:
+        pair = _PAIR.fullmatch(e.name)
+        if e.name == "sched_switch":
+            thread = e.text.split("next_comm=")[-1].split()[0]
+        elif e.name == "cpu_idle":
+            state = e.text.split("state=")[-1].split()[0]
+            rests = "" if state == "4294967295" else f"rests in state {state}"
+        elif pair and pair[2] == "entry":
+            label = re.search(r"action=(\w+)|name=(\S+)", e.text)
+            handlers.append(f"{pair[1]} {(label[1] or label[2]) if label else ''}".strip())
+        elif pair and handlers:
+            handlers.pop()
+        out.append((e.ns, handlers[-1] if handlers else rests or thread))
+    return out
+
+
+def explain(slow: Slow, trace: str) -> str:
+    """The time from the wake-up to its arrival, by what the CPU was doing."""
+    head = (f"{slow.what}: {slow.kind} to CPU {slow.cpu}, {(slow.arrived - slow.sent) / 1e3:.1f}"
+            f" us, of which {slow.rested / 1e3:.1f} us at rest")
+    steps = activities(read_trace(trace, slow.cpu))
+    if not steps or steps[-1][0] < slow.sent:
+        return f"{head}; the trace does not reach so far"
+    spent: Counter[str] = Counter()
+    began: dict[str, int] = {}
+    for (ns, what), (after, _) in zip(steps, [*steps[1:], (slow.arrived, "")]):
+        length = min(after, slow.arrived) - max(ns, slow.sent)
+        if length > 0:
+            spent[what] += length
+            began.setdefault(what, ns)
+    return head + ": " + ", ".join(
+        f"{what} {ns / 1e3:.1f} us (from {(began[what] - slow.sent) / 1e3:+.1f} us on)"
+        for what, ns in spent.most_common())
+
+
+def guest(args: argparse.Namespace, number: int) -> Guest:
+    t, test = "/sys/kernel/tracing", "/sys/kernel/debug/wakeup_test"
+    j = Job()
+    j.step("only", f"for d in $CPU/cpu*/cpuidle/state*; do read -r n <$d/name; "
+           f"[ $n = {args.state} ]; echo $? >$d/disable; done; "
+           "put 0 $CPU/umwait_control/max_time; put teo $CPU/cpuidle/current_governor; "
+           f"cd {t}; echo mono >trace_clock; echo 128 >buffer_size_kb; "
+           f"for e in {EVENTS}; do echo 1 >events/$e/enable; done; echo 1 >tracing_on")
+    j.step("run", f"s=$(grep -lx {args.state} $CPU/cpu*/cpuidle/state*/name | "
+           "sed 's/name$/usage/'); cat $s | awk '{ n += $1 } END { print n }'; "
+           f"echo {1 + 1000 * number} >{test}/seed; echo {args.wakeups} >{test}/run; "
+           "cat $s | awk '{ n += $1 } END { print n }'")
+    j.step("result", f"cat {test}/result")
+    j.step("slow", f"cat {test}/slow")
+    j.step("trace", f"[ $(wc -l <{test}/slow) = 1 ] || cat {t}/trace")
+    j.step("dmesg", "dmesg")
+    return Guest(f"wakeups-c02-{number}", machine.load(args.machine),
+                 args.cpus[number % len(args.cpus)], paths.kernel(args.kernel), j,
+                 "intel_pstate=passive cpufreq.default_governor=performance")
+
+
+def parse(cpus: int, result: boot.Result) -> dict:
+    before, after = (int(word) for word in result.text("run").split())
+    rows = [line.split() for line in result.text("result").splitlines()[1:]]
+    slow = [Slow(w[0], w[1], *map(int, w[2:])) for w in
+            (line.split() for line in result.text("slow").splitlines()[1:])]
+    return {"cpus": cpus, "entries": after - before, "wakeups": sum(int(r[1]) for r in rows),
+            "late": sum(int(r[2]) for r in rows), "busy": sum(int(r[3]) for r in rows),
+            "longest_us": max(int(r[5]) for r in rows) / 1e3,
+            "slow": [explain(s, result.text("trace")) for s in slow]}
+
+
+def sums(runs: list[dict]) -> str:
+    by_cpus: dict[int, Counter[str]] = defaultdict(Counter)
+    longest: dict[int, float] = defaultdict(float)
+    for r in runs:
+        by_cpus[r["cpus"]].update({k: r[k] for k in ("entries", "wakeups", "late", "busy")})
+        longest[r["cpus"]] = max(longest[r["cpus"]], r["longest_us"])
+    lines = ["| CPUs | entries | wake-ups | late | busy | longest us |", "|---" * 6 + "|"]
+    return "\n".join(lines + [
+        f"| {cpus} | {n['entries']} | {n['wakeups']} | {n['late']} | {n['busy']} | "
+        f"{longest[cpus]:.1f} |" for cpus, n in sorted(by_cpus.items())])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entries", type=int, default=10_000_000)
+    parser.add_argument("--wakeups", type=int, default=1_000_000, help="in each guest")
+    parser.add_argument("--state", default="C0.2", help="the only idle state")
+    parser.add_argument("--cpus", type=int, nargs="+", default=[2, 4], help="by turns")
+    parser.add_argument("--first", type=int, default=0, help="number of the first guest")
+    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    parser.add_argument("--machine", default="sapphire-rapids")
+    parser.add_argument("--kernel", default="patched")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "idle")
+    args = parser.parse_args()
+    runs: list[dict] = []
+    guests = Guests(args.out, initramfs.ensure(args.out / "guest-c02"), paths.qemu())
+    while sum(r["entries"] for r in runs) < args.entries:
+        todo = [guest(args, args.first + len(runs) + i) for i in range(args.jobs)]
+        for g, answer in zip(todo, guests.answers(todo, args.jobs)):
+            runs.append(parse(g.cpus, answer))
+            print("\n".join([json.dumps({k: v for k, v in runs[-1].items() if k != "slow"}),
+                             *runs[-1]["slow"]]), file=sys.stderr, flush=True)
+        (args.out / "c02-wakeups.json").write_text(json.dumps(runs, indent=1) + "\n")
+    print(sums(runs))
+    return int(any(r["late"] for r in runs))
+
+
+if __name__ == "__main__":
+    sys.exit(cli.ended("c02-wakeups", main))

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Loads under each idle governor, in guests: a table of results beside menu's.
+
+Boots the base kernel and ours, in deterministic time. Each runs the loads of loads.sh
+under each idle governor and each frequency governor, one after the other, several
+times. README.md says what to make of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import statistics
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ... import cli, paths
+from ...errors import GuestError
+from ...guest import initramfs
+from ...guest.job import Job
+from ...guest.pool import Guest, Guests
+from ..bench.stats import welch
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one load says: name and unit of each number; '-' if less is better."""
+
+    results: tuple[tuple[str, str, str], ...]
+
+
+LOADS: dict[str, Load] = {
+    "hackbench": Load((("hackbench", "s", "-"),)),
+    "pipe": Load((("hackbench -p, one pair", "s", "-"),)),
+    "perf-pipe": Load((("perf bench sched pipe", "us/op", "-"),)),
+    "tbench-1": Load((("tbench, 1 client", "operations", "+"),)),
+    "dbench-1": Load((("dbench, 1 client", "operations", "+"),)),
+    "pipe-rr": Load((("pipe, round trips", "1/s", "+"),)),
+    "tcp-rr": Load((("TCP, round trips", "1/s", "+"),)),
+    "udp-rr": Load((("UDP, round trips", "1/s", "+"),)),
+    "pipe-rest": Load((("pipe, round trips after a rest", "1/s", "+"),)),
+    "tcp-rest": Load((("TCP, round trips after a rest", "1/s", "+"),)),
+    "udp-rest": Load((("UDP, round trips after a rest", "1/s", "+"),)),
+    "pipe-paced": Load((("pipe, paced round trip", "us", "-"),)),
+    "tcp-paced": Load((("TCP, paced round trip", "us", "-"),)),
+    "udp-paced": Load((("UDP, paced round trip", "us", "-"),)),
+    "tcp-stream": Load((("TCP stream", "MB/s", "+"),)),
+    "udp-stream": Load((("UDP stream", "MB/s", "+"),)),
+    "sockperf-udp": Load((("sockperf under load, UDP", "us", "-"),
+                          ("sockperf under load, UDP, p99", "us", "-"))),
+    "sockperf-tcp": Load((("sockperf under load, TCP", "us", "-"),
+                          ("sockperf under load, TCP, p99", "us", "-"))),
+    "sockperf-1ms": Load((("the same, UDP, a reply per ms", "us", "-"),
+                          ("the same, UDP, a reply per ms, p99", "us", "-"))),
+    "pipe-io": Load((("fio-like, requests", "1/s", "+"),)),
+    "timers": Load((("lateness of timers", "us", "-"),)),
+    "ticks": Load((("tick stops", "", "-"), ("timers run for another CPU", "", "-"))),
+    "messages": Load((("messages, p50", "us", "-"), ("messages, p99", "us", "-"))),
+    "shell": Load((("150 shell pipelines", "s", "-"),)),
+}
+
+#: Which kernel and governor a column is of.
+COLUMNS = {"base menu": ("base", "menu"), "base teo": ("base", "teo"),
+           "menu": ("patched", "menu"), "teo": ("patched", "teo")}
+
+@dataclass
+class Samples:
+    """Repetitions of one load under one kernel and governor."""
+
+    values: list[tuple[float, ...]] = field(default_factory=list)
+    above: list[float] = field(default_factory=list)
+    below: list[float] = field(default_factory=list)
+
+
+Key = tuple[str, str, str, str]		# frequency governor, kernel, idle governor, load
+Results = dict[Key, Samples]
+
+
+def parse(kernel: str, text: str, into: Results) -> None:
+    """Lines of loads.sh; a load that gave no result is an error."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 3 or words[2] not in LOADS:
+            continue
+        frequency, idle, name, *numbers = words
+        *values, above, below, seconds = map(float, numbers)
+        if len(values) != len(LOADS[name].results):
+            raise GuestError(f"{name} said nothing: {line!r}")
+        samples = into[frequency, kernel, idle, name]
+        samples.values.append(tuple(values))
+        samples.above.append(above / seconds)
+        samples.below.append(below / seconds)
+
+
+def guest(args: argparse.Namespace, kernel: str, seed: int) -> Guest:
+    j = Job()
+    # Time moves on by a little, and with it everything that depends on chance.
+    j.step("loads", f"LOADS='{' '.join(args.loads)}'; . /usr/lib/vs/loads.sh; "
+           f"sleep 0.{37 * seed + 1:04d}; "
+           f"rounds {args.rounds} '{' '.join(args.idle)}' '{' '.join(args.frequency)}'")
+    j.step("dmesg", "dmesg")
+    return cli.guest(args, f"loads-{kernel}-{seed}", kernel, j, args.trace)
+
+
+def change(sign: str, reference: list[float], values: list[float]) -> tuple[float, float]:
+    """How much better than `reference`, and the noise, in percent; NaN if unknown or of 0."""
+    mean = statistics.fmean(reference)
+    if not mean:
+        return math.nan, math.nan
+    better = statistics.fmean(values) - mean
+    noise = welch(reference, values) if min(len(values), len(reference)) > 1 else math.nan
+    return 100 * (better if sign == "+" else -better) / mean, 100 * noise / mean
+
+
+def column(results: Results, frequency: str, name: str, load: str) -> Samples:
+    return results.get((frequency, *COLUMNS[name], load), Samples())
+
+
+def cell(sign: str, index: int, samples: Samples, reference: Samples) -> str:
+    if not samples.values:
+        return "-"
+    values = [v[index] for v in samples.values]
+    text = f"{statistics.fmean(values):.5g}"
+    if samples is reference or not reference.values:
+        return text
+    percent, noise = change(sign, [v[index] for v in reference.values], values)
+    if math.isnan(percent):
+        return text
+    return f"{text} ({percent:+.1f}" + (f" ± {noise:.1f} %)" if not math.isnan(noise) else " %)")
+
+
+def wrong(samples: Samples) -> str:
+    if not samples.above:
+        return "-"
+    return f"{statistics.fmean(samples.above):.0f} / {statistics.fmean(samples.below):.0f}"
+
+
+def table(results: Results, frequency: str, load_names: list[str]) -> str:
+    """Results beside those of the same kernel's menu, and wrong choices per second."""
+    have = [c for c in COLUMNS if any(column(results, frequency, c, n).values for n in load_names)]
+    lines = ["| " + " | ".join([frequency, *have, *(f"{c}: above / below" for c in have)]) + " |",
+             "|---" * (2 * len(have) + 1) + "|"]
+    for name in load_names:
+        for index, (title, unit, sign) in enumerate(LOADS[name].results):
+            cells = [f"{title}, {unit}"]
+            for c in have:
+                reference = "base menu" if c.startswith("base") else "menu"
+                cells.append(cell(sign, index, column(results, frequency, c, name),
+                                  column(results, frequency, reference, name)))
+            cells += [wrong(column(results, frequency, c, name)) if not index else ""
+                      for c in have]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def to_json(results: Results) -> list[dict]:
+    return [{"frequency": f, "kernel": k, "idle": i, "load": n, **samples.__dict__}
+            for (f, k, i, n), samples in results.items()]
+
+
+def read(files: list[str]) -> Results:
+    results: Results = defaultdict(Samples)
+    for file in files:
+        for row in json.loads(Path(file).read_text()):
+            samples = results[row["frequency"], row["kernel"], row["idle"], row["load"]]
+            samples.values += [tuple(v) for v in row["values"]]
+            samples.above += row["above"]
+            samples.below += row["below"]
+    return results
+
+
+def words(text: str) -> list[str]:
+    return re.split(r"[,\s]+", text.strip())
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    cli.options(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
+    parser.add_argument("--rounds", type=int, default=2, help="in each boot")
+    parser.add_argument("--kernels", type=words, default=["base", "patched"])
+    parser.add_argument("--idle", type=words, default=["menu", "teo"])
+    parser.add_argument("--frequency", type=words, default=["performance", "schedutil"])
+    parser.add_argument("--loads", type=words, default=list(LOADS))
+    parser.add_argument("--trace", action="store_true", help="keep the model's traces")
+    parser.add_argument("--first", type=int, default=0, help="number of the first boot")
+    parser.add_argument("--read", metavar="JSON", nargs="+",
+                        help="print the table of earlier runs, all together")
+    args = parser.parse_args()
+    if unknown := set(args.loads) - set(LOADS):
+        parser.error(f"unknown loads {unknown}; there are: {', '.join(LOADS)}")
+    return args
+
+
+def measure(args: argparse.Namespace) -> Results:
+    archive = initramfs.ensure(args.out / "guest", paths.selftests(), more=HERE / "recipe.txt")
+    results: Results = defaultdict(Samples)
+    boots = [(kernel, seed) for seed in range(args.first, args.first + args.boots)
+             for kernel in args.kernels]
+    answers = Guests(args.out, archive, paths.qemu()).answers(
+        [guest(args, *which) for which in boots], args.jobs)
+    for (kernel, _), answer in zip(boots, answers):
+        parse(kernel, answer.text("loads"), results)
+    (args.out / "loads.json").write_text(json.dumps(to_json(results), indent=1) + "\n")
+    return results
+
+
+def main() -> int:
+    args = arguments()
+    results = read(args.read) if args.read else measure(args)
+    for frequency in dict.fromkeys(key[0] for key in results):
+        print(table(results, frequency, [n for n in LOADS if any(
+            key[0] == frequency and key[3] == n for key in results)]) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.ended("loads", main))

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Experiments with frequency invariance; README.md says what each one shows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+from ... import cli, paths
+from ...guest import initramfs
+from ...guest.boot import Result
+from ...guest.job import Job
+from ...guest.pool import Guest, Guests
+from ...machine import machine
+from ...machine.machine import Machine
+from ...readers import sysfs
+from . import utilisation as util
+
+PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
+
+
+def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
+        append: str = PASSIVE) -> Result:
+    guests = Guests(args.out, initramfs.ensure(args.out / "guest", paths.selftests()),
+                    paths.qemu())
+    return guests.answers([Guest(name, m, cpus, paths.kernel(args.kernel), job, append,
+                                 trace=True)], 1)[0]
+
+
+def fixed(args: argparse.Namespace) -> dict:
+    """The same periodic work at each P-state."""
+    m = machine.load("sapphire-rapids")
+    job = Job()
+    util.take_over(job)
+    util.fixed_step(job, "clocks", 1, util.clocks(m))
+    result = run(args, f"fixed-{Path(args.kernel).name}", m, 2, job,
+                 PASSIVE + " freq_invariance=off" * args.off)
+    rows = util.fixed(result, util.events(result), "clocks", 1, util.freq_max_khz(m))
+    for r in rows:
+        e = r.errors
+        print(f"{r.khz / 1000:6.0f} MHz  util {e.kernel:7.2f}  expected {e.expected:7.2f}  "
+              f"mean {e.mean:+6.2f} %  worst {e.worst:+6.2f} %  "
+              f"scale {r.scale:6.1f} of {r.wanted_scale:6.1f}")
+    return {"rows": [{"khz": r.khz, "scale": r.scale, **vars(r.errors)} for r in rows]}
+
+
+def changing(args: argparse.Namespace) -> dict:
+    """The clock jumps between lowest and highest every few milliseconds."""
+    m = machine.load("sapphire-rapids")
+    job, cells = Job(), util.changing_cells()
+    util.take_over(job)
+    util.changing_steps(job, m, cells, args.length)
+    result = run(args, f"changing-{Path(args.kernel).name}", m, 2, job)
+    rows, seen = [], util.events(result)
+    for mark, every, work in cells:
+        e = util.changing(result, seen, mark, util.freq_max_khz(m))
+        rows.append({"every_ms": every, "work": work.name, **vars(e)})
+        print(f"every {every:3d} ms, {work.name:14} util {e.kernel:6.1f} expected "
+              f"{e.expected:6.1f}  mean {e.mean:+6.2f} %  mean of |error| {e.mean_abs:5.2f} %  "
+              f"worst {e.worst:+7.2f} %  of {e.bursts}")
+    print("| bursts of | " + " | ".join(f"{every} ms" for every in util.EVERY_MS) + " |")
+    for work in util.WORKS:
+        print(f"| {work.name} | " + " | ".join(
+            f"{r['mean']:+.1f}" for r in rows if r["work"] == work.name) + " |")
+    return {"rows": rows}
+
+
+def toggles(args: argparse.Namespace) -> dict:
+    """no_turbo or boost switched under load: freq_max follows every time."""
+    rows = []
+    for name, append, switch, off in (
+            ("e5-2698-v4", PASSIVE, "$CPU/intel_pstate/no_turbo", 1),
+            ("epyc-7742", "", "$CPU/cpufreq/boost", 0),
+            ("epyc-7763", "amd_pstate=passive", "$CPU/cpufreq/boost", 0)):
+        m, job = machine.load(name), Job()
+        ratio = "$CPU/cpu[0-9]*/freq_invariance/max_ratio"
+        job.step("toggle", "vs-load -c all -d 50 -t 600 & load=$!; sleep 0.1; "
+                 f"on=$(cat {ratio}); wrong=0; for i in $(seq {args.count // 2}); do "
+                 f"put {off} {switch}; [ \"$(cat {ratio} | sort -u)\" = 1024 ] || "
+                 "wrong=$((wrong + 1)); "
+                 f"put {1 - off} {switch}; [ \"$(cat {ratio})\" = \"$on\" ] || "
+                 "wrong=$((wrong + 1)); "
+                 "done; kill $load; echo on $on; echo wrong $wrong")
+        job.step("dmesg", "dmesg")
+        result = run(args, f"toggles-{name}", m, 2, job, append)
+        text = result.text("toggle")
+        warnings = sysfs.warnings(result.text("dmesg"))
+        wrong = int(re.search(r"^wrong (\d+)$", text, re.MULTILINE)[1])	# type: ignore[index]
+        rows.append({"machine": name, "toggles": args.count, "wrong": wrong,
+                     "warnings": warnings})
+        print(f"{name}: {args.count} toggles, {wrong} not followed, "
+              f"{len(warnings)} warnings; {text.splitlines()[0]}")
+    return {"rows": rows}
+
+
+def hotplug(args: argparse.Namespace) -> dict:
+    """s2idle, and a CPU offline and online, many times; then all is well."""
+    m, job = machine.load("sapphire-rapids"), Job()
+    show = "dump $CPU/freq_invariance/enabled $CPU/cpu[0-9]*/freq_invariance/*"
+    job.step("hotplug", f"for i in $(seq {args.count * 9 // 10}); do for on in 0 1; do "
+             "put $on $CPU/cpu1/online || echo failed; done; done")
+    # All of it but the idle loop at its end: nothing in the machine would end that
+    job.step("s2idle", "echo 0 >/sys/module/suspend/parameters/pm_test_delay; "
+             "put platform /sys/power/pm_test; "
+             f"for i in $(seq {args.count - args.count * 9 // 10}); do "
+             "echo freeze >/sys/power/state || echo failed; done")
+    job.step("after", f"vs-load -c all -t 0.2; {show}")
+    job.step("dmesg", "dmesg | grep -v 'smpboot\\|PM: suspend debug'")
+    result = run(args, f"hotplug-{Path(args.kernel).name}", m, 4, job)
+    failed = sum(result.text(s).count("failed") for s in ("hotplug", "s2idle"))
+    warnings = sysfs.warnings(result.text("dmesg"))
+    print(result.text("after"))
+    print(f"{args.count} rounds, {failed} failed, {len(warnings)} warnings")
+    return {"failed": failed, "warnings": warnings}
+
+
+#: Bursts of 0.2 ms and more, one after the other without a pause, and many switches.
+SAMPLED = {"0.2 ms each ms": "vs-load -c 1 -d 20 -p 1000 -t 1",
+           "0.2 ms each 0.4 ms": "vs-load -c 1 -d 50 -p 400 -t 1",
+           "2 ms each 10 ms": "vs-load -c 1 -d 20 -p 10000 -t 1",
+           "busy": "vs-load -c 1 -t 1",
+           "hackbench": "taskset 2 timeout 1 hackbench -g 1 -l 1000000"}
+
+
+def samples(args: argparse.Namespace) -> dict:
+    """How many samples a CPU takes in a second: reads of MPERF, by the kernel's trace."""
+    m, job = machine.load("sapphire-rapids"), Job()
+    trace = "/sys/kernel/tracing"
+    for i, load in enumerate(SAMPLED.values()):
+        job.step(f"samples-{i}", f"echo 'msr == 0xe7' >{trace}/events/msr/read_msr/filter; "
+                 f"echo 1 >{trace}/events/msr/read_msr/enable; echo 100000 >{trace}/"
+                 f"buffer_size_kb; echo >{trace}/trace; {load} >/dev/null 2>&1; "
+                 f"grep -E '^(entries|overrun)' {trace}/per_cpu/cpu1/stats; "
+                 f"echo 0 >{trace}/events/msr/read_msr/enable")
+    result = run(args, f"samples-{Path(args.kernel).name}", m, 2, job)
+    rows = {}
+    for i, load in enumerate(SAMPLED):
+        text = result.text(f"samples-{i}")
+        entries, overrun = (int(n) for n in re.findall(r": (\d+)$", text, re.MULTILINE))
+        assert not overrun
+        rows[load] = entries
+        print(f"{load:20} {entries:5d} samples in a second")
+    return {"rows": rows}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    experiments = {f.__name__: f for f in (fixed, changing, toggles, hotplug, samples)}
+    parser.add_argument("experiment", choices=experiments)
+    parser.add_argument("--kernel", default="patched", help="base, patched or an image")
+    parser.add_argument("--off", action="store_true", help="fixed without invariance")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "studies")
+    parser.add_argument("--length", type=int, default=10_000,
+                        help="virtual ms of each case of changing")
+    parser.add_argument("--count", type=int, default=1000, help="toggles or rounds")
+    args = parser.parse_args()
+    data = experiments[args.experiment](args)
+    name = Path(args.kernel).name + "-off" * args.off
+    (args.out / f"{args.experiment}-{name}.json").write_text(json.dumps(data, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.ended("invariance", main))

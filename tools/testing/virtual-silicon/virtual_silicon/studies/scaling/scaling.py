@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the kernel's paths cost on few and on many CPUs: a table of base and ours.
+
+Boots both kernels in deterministic time, with each number of CPUs, and takes the times of
+single functions from the kernel's function graph tracer. README.md says what to make of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import cli, paths
+from ...errors import GuestError
+from ...guest import boot, initramfs
+from ...guest.job import Job
+from ...guest.pool import Guest, Guests
+from ...machine import machine
+
+HERE = Path(__file__).resolve().parent
+
+PATHS = ("tick", "hook", "wake-up", "wake-up by message", "select",
+         "select, polling only", "reflect")
+#: Kernel, idle governor, chains
+SETTINGS = {"base, menu": ("base", "menu", 0), "base, teo": ("base", "teo", 0),
+            "ours": ("patched", "teo", 0), "ours, chains": ("patched", "teo", 1)}
+MACHINES = {"own policies": (HERE / "many.toml", "intel_pstate=passive", PATHS),
+            "one policy": (HERE / "many-shared.toml", "intel_pstate=disable", ("hook",))}
+FILES = ("/proc/cpuinfo /sys/kernel/debug/sched/debug $CPU/cpu0/cpufreq/scaling_cur_freq "
+         "$CPU/cpu0/cpuidle/state1/above $(ls -d $CPU/freq_invariance/* "
+         "$CPU/cpu0/freq_invariance/* $CPU/cpufreq/schedutil/* "
+         "$CPU/cpufreq/policy0/schedutil/* 2>/dev/null)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of a function (us), or of reading a file (ns): @calls are interrupts between CPUs then."""
+
+    what: str
+    setting: str
+    machine: str
+    cpus: int
+    calls: float
+    mean: float
+    median: float
+
+
+def traced(path: str, governor: str, shared: bool) -> tuple[str, str]:
+    """Function and load."""
+    return {"tick": ("sched_tick", "messages"),
+            "hook": ("sugov_update_shared" if shared else "sugov_update_single_freq", "messages"),
+            "wake-up": ("try_to_wake_up", "timers"),
+            "wake-up by message": ("try_to_wake_up", "messages"),
+            "select": (f"{governor}_select", "timers"),
+            "select, polling only": (f"{governor}_select", "timers0"),
+            "reflect": (f"{governor}_reflect", "timers")}[path]
+
+
+def costs(kernel: str, name: str) -> list[tuple[str, str]]:
+    """Settings and paths, in the order in which a guest measures them."""
+    return [(setting, path) for setting, (of, _, _) in SETTINGS.items() if of == kernel
+            for path in MACHINES[name][2]]
+
+
+def guest(image: str, kernel: str, name: str, cpus: int) -> Guest:
+    file, append, _ = MACHINES[name]
+    job = Job()
+    job.step("prepare", ". /usr/lib/vs/scaling.sh; prepare")
+    for number, (setting, path) in enumerate(costs(kernel, name), 1):
+        _, governor, chains = SETTINGS[setting]
+        function, load = traced(path, governor, name == "one policy" and cpus > 1)
+        job.step(f"cost{number}", f". /usr/lib/vs/scaling.sh; setup {governor} {chains} && "
+                 f"cost {function} {load}")
+    job.step("reads", f"reads {FILES}")
+    return Guest(f"{kernel}-{name.replace(' ', '-')}-{cpus}", machine.load(str(file)), cpus,
+                 paths.kernel(image), job, f"{append} cpufreq.default_governor=schedutil")
+
+
+def parse(result: boot.Result, kernel: str, name: str, cpus: int) -> list[Row]:
+    rows = []
+    for number, (setting, path) in enumerate(costs(kernel, name), 1):
+        words = result.text(f"cost{number}").split()
+        if words[:1] != ["cost"] or len(words) != 6:
+            raise GuestError(f"{setting}, {path}, {cpus} CPUs: {' '.join(words)}")
+        rows.append(Row(path, setting, name, cpus, *map(float, words[3:])))
+    for line in result.text("reads").splitlines():
+        _, path, ns, interrupts = line.split()
+        rows.append(Row(path, kernel, name, cpus, float(interrupts), float(ns), float(ns)))
+    return rows
+
+
+def paths_table(rows: list[Row], cpus: list[int]) -> str:
+    """ns, mean (median); and how many more it is on the most CPUs than on the fewest."""
+    at = {(r.machine, r.what, r.setting, r.cpus): r for r in rows}
+    lines = ["| path | setting | " + " | ".join(f"{n} CPUs" for n in cpus) + " | more |",
+             "|---" * (len(cpus) + 3) + "|"]
+    for name, (_, _, wanted) in MACHINES.items():
+        for path in wanted:
+            for setting in SETTINGS:
+                found = [at[name, path, setting, n] for n in cpus]
+                lines.append(
+                    f"| {path}{', one policy' * (name == 'one policy')} | {setting} | "
+                    + " | ".join(f"{1000 * r.mean:.0f} ({1000 * r.median:.0f})" for r in found)
+                    + f" | {1000 * (found[-1].mean - found[0].mean):+.0f} |")
+    return "\n".join(lines)
+
+
+def files_table(rows: list[Row], cpus: list[int]) -> str:
+    at = {(r.what, r.setting, r.cpus): r for r in rows if r.machine == "own policies"}
+    lines = ["| file | kernel | " + " | ".join(f"{n} CPUs" for n in cpus) + " |",
+             "|---" * (len(cpus) + 2) + "|"]
+    for what, kernel in dict.fromkeys((r.what, r.setting) for r in rows
+                                      if r.what.startswith("/")):
+        found = [at[what, kernel, n] for n in cpus if (what, kernel, n) in at]
+        if len(found) == len(cpus):
+            lines.append(f"| `{what.removeprefix('/sys/devices/system/cpu/')}` | {kernel} | "
+                         + " | ".join(f"{r.median / 1000:.1f}, {r.calls:.2f}" for r in found)
+                         + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--base", default=str(paths.BUILD / "studies/base-trace/bzImage"))
+    parser.add_argument("--patched",
+                        default=str(paths.BUILD / "studies/patched-trace/bzImage"))
+    parser.add_argument("--cpus", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "scaling")
+    args = parser.parse_args()
+    archive = initramfs.ensure(args.out / "guest", more=HERE / "recipe.txt")
+    todo = [(kernel, name, n) for n in args.cpus for name in MACHINES
+            for kernel in ("base", "patched")]
+    results = Guests(args.out, archive, paths.qemu()).answers(
+        [guest(getattr(args, which[0]), *which) for which in todo], args.jobs)
+    rows = [row for which, result in zip(todo, results) for row in parse(result, *which)]
+    (args.out / "scaling.json").write_text(
+        json.dumps([row.__dict__ for row in rows], indent=1) + "\n", encoding="ascii")
+    print(paths_table(rows, args.cpus) + "\n\n" + files_table(rows, args.cpus))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.ended("scaling", main))

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Do the conclusions hold if the model's assumptions are others?
+
+Each conclusion that the documents publish is measured in a short form, with the base
+kernel and ours, on the machine as it is and with one assumption changed at a time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...errors import GuestError
+from ...guest.job import Job
+from ...machine.machine import Machine
+from ...machine.schema import Transition
+
+KERNELS = ("base", "patched")
+
+
+def _time(**changes: object) -> Callable[[Machine], Machine]:
+    return lambda m: m.copy(update={"time": m.time.copy(update=changes)})
+
+
+def _kernel_cycles(by: float) -> Callable[[Machine], Machine]:
+    def change(m: Machine) -> Machine:
+        cycles = round(m.time.kernel_cycles_per_1000_insns * by)
+        return _time(kernel_cycles_per_1000_insns=cycles)(m)
+    return change
+
+
+#: What is assumed otherwise; "as it is" is the machine's file.
+VARIANTS: dict[str, Callable[[Machine], Machine]] = {
+    "as it is": lambda m: m,
+    "kernel cycles x 0.5": _kernel_cycles(0.5),
+    "kernel cycles x 2": _kernel_cycles(2),
+    "quantum 1 us": _time(quantum_ns=1_000),
+    "changes of clock at once": lambda m: m.copy(update={
+        "transition": Transition(told_us=m.transition.told_us)}),
+    "median exits": _time(latency="median"),
+    "worst exits": _time(latency="worst"),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, less is better: the shell text prints one or more, the median counts."""
+
+    what: str
+    unit: str
+    shell: str
+
+
+_IDLE = "$CPU/cpuidle/current_governor"
+_FREQ = "$CPU/cpu[0-9]*/cpufreq/scaling_governor"
+
+
+def _rise(mode: str, rounds: int) -> str:
+    return (f"put schedutil {_FREQ}; vs-rise -c 1 -m {mode} -r $TOP -n {rounds} -k 12 -b 60 "
+            "-w 59000 | cut -d' ' -f2")
+
+
+def _wakes(governor: str) -> str:
+    """Of a thread on a CPU that has been idle for 100 to 900 us, by a signal."""
+    return (f"put {governor} {_IDLE} && put performance {_FREQ} && "
+            "vs-wake -m signal -c 1 -k 0 -n 400 -w 100 -x 900")
+
+
+def _alone(state: str) -> str:
+    """A CPU at rest stays in what it entered before: all are woken."""
+    return (f"only {state}; put performance {_FREQ}; "
+            "vs-load -c all -t 0.002 >/dev/null; ")
+
+
+MEASURES: dict[str, Measure] = {
+    "busy": Measure("a light task becomes busy: highest clock asked for", "ms",
+                    _rise("step", 3)),
+    "new": Measure("a new task is busy: highest clock asked for", "ms", _rise("new", 5)),
+    "changes": Measure(
+        "changes of clock in 1 s of random bursts", "",
+        f"put schedutil {_FREQ}; t=/sys/kernel/tracing; "
+        "echo 1 >$t/events/power/cpu_frequency/enable; "
+        "for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo >$t/trace; "
+        "for n in 3 41 12 27 6 55 18 33 9 48 22 15; do "
+        "taskset 2 vs-load -c 1 -t 0.0$(printf %02d $n) >/dev/null; sleep 0.05; done; "
+        "grep -c cpu_frequency: $t/trace; done; echo 0 >$t/events/power/cpu_frequency/enable"),
+    "menu": Measure("wake-up after 0.1 to 0.9 ms under menu", "ns", _wakes("menu")),
+    "teo": Measure("the same under teo", "ns", _wakes("teo")),
+    "poll latency": Measure("wake-up from POLL", "ns", _alone("POLL")
+                            + "vs-wake -m timer -i -c 1 -n 300 -w 50 -x 500"),
+    "c1 latency": Measure("wake-up from C1", "ns", _alone("C1")
+                          + "vs-wake -m timer -i -c 1 -n 300 -w 50 -x 500"),
+    "c02 latency": Measure("wake-up from C0.2", "ns", _alone("C0.2")
+                           + "vs-wake -m timer -i -c 1 -n 300 -w 50 -x 500"),
+    "poll power": Measure("package, all CPUs in POLL", "uJ", _alone("POLL")
+                          + "vs-load -c none -t 0.1 -m 10 | sed -n 's/energy intel-rapl:0 //p'"),
+    "c02 power": Measure("package, all CPUs in C0.2", "uJ", _alone("C0.2")
+                         + "vs-load -c none -t 0.1 -m 10 | sed -n 's/energy intel-rapl:0 //p'"),
+}
+
+Values = dict[tuple[str, str], float]		# kernel, measure
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a document says, in which, and when it holds."""
+
+    text: str
+    where: str
+    ratio: tuple[tuple[str, str], tuple[str, str]]	# measured over
+    most: float
+
+    def value(self, values: Values) -> float | None:
+        over, under = (values.get(key) for key in self.ratio)
+        return over / under if over is not None and under else None
+
+
+CONCLUSIONS = [
+    Conclusion("a task that becomes CPU-bound gets the highest clock within a few ticks, "
+               "in less than a quarter of the base's time", "README, schedutil-sim",
+               (("patched", "busy"), ("base", "busy")), 0.25),
+    Conclusion("so does a new task, in less than half", "schedutil-sim",
+               (("patched", "new"), ("base", "new")), 0.5),
+    Conclusion("bursts make fewer changes of clock: at most 0.7 of the base's",
+               "README, schedutil-sim", (("patched", "changes"), ("base", "changes")), 0.7),
+    Conclusion("threads woken now and then run sooner under teo than under menu: less "
+               "than half", "studies/idle", (("patched", "teo"), ("patched", "menu")), 0.5),
+    Conclusion("our teo is no slower there than the base's, beyond 5 %", "studies/idle",
+               (("patched", "teo"), ("base", "teo")), 1.05),
+    Conclusion("C0.2 draws less than POLL", "README, intel_idle.rst",
+               (("patched", "c02 power"), ("patched", "poll power")), 0.95),
+    Conclusion("C0.2 wakes up sooner than C1", "README, intel_idle.rst",
+               (("patched", "c02 latency"), ("patched", "c1 latency")), 0.95),
+]
+
+
+def measured(kernel: str) -> list[str]:
+    """What the conclusions need of a kernel."""
+    return [name for name in MEASURES if any((kernel, name) in c.ratio for c in CONCLUSIONS)]
+
+
+def job(m: Machine, kernel: str) -> Job:
+    out = Job()
+    out.step("settle", "sleep 1")
+    for name in measured(kernel):
+        out.step(name.replace(" ", "-"), f"TOP={m.max_ratio}; put 0 "
+                 f"$CPU/cpu[0-9]*/cpuidle/state*/disable; {MEASURES[name].shell}")
+    return out
+
+
+def value(text: str) -> float:
+    """Median of the numbers; nan lines (it never came) count as endless."""
+    numbers = [float("inf") if word == "nan" else float(word) for word in text.split()]
+    if not numbers:
+        raise GuestError("the guest measured nothing")
+    return statistics.median(numbers)
+
+
+HEAD = """\
+# Conclusions under other assumptions
+
+Made by `python3 -m virtual_silicon sensitivity -o .`: what the documents conclude, in a
+short form, with the base kernel and ours on 4 CPUs of `sapphire-rapids`, and with one
+assumption of the model changed at a time. The figures are ratios; bold is what does not
+hold. "as it is" is a quantum of 10 us, changes of the clock as measured and exit latencies
+drawn from their distribution.
+
+Not among them: the error of utilisation, which only kernels with `CONFIG_SCHED_DEBUG`
+show (`studies/invariance`), and the replay of recorded idle times
+(`cpuidle-replay`), which uses no machine of this model and has its own two assumptions
+about exit latencies in its tables.
+
+"""
+
+Results = dict[str, Values]			# by variant
+
+
+def markdown(results: Results) -> str:
+    """A row per conclusion: the ratio under each variant, bold where it does not hold."""
+    names = list(results)
+    lines = [HEAD, _row(("conclusion", "in", "holds up to", *names)),
+             "|" + "---|" * (3 + len(names))]
+    for c in CONCLUSIONS:
+        cells = [_cell(c, results[name]) for name in names]
+        lines.append(_row((c.text, c.where, f"{c.most:g}", *cells)))
+    lines += ["", "Measured:", "", _row(("kernel", "measure", "unit", *names)),
+              "|" + "---|" * (3 + len(names))]
+    keys = dict.fromkeys(key for values in results.values() for key in values)
+    for kernel, name in keys:
+        lines.append(_row((kernel, MEASURES[name].what, MEASURES[name].unit, *(
+            _number(values.get((kernel, name))) for values in results.values()))))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _number(number: float | None) -> str:
+    return "-" if number is None else f"{number:.4g}"
+
+
+def _cell(c: Conclusion, values: Values) -> str:
+    ratio = c.value(values)
+    if ratio is None:
+        return "-"
+    return f"{ratio:.2f}" if ratio <= c.most else f"**{ratio:.2f}**"
+
+
+def fallen(results: Results) -> list[Conclusion]:
+    """Conclusions that do not hold under every variant that was measured."""
+    return [c for c in CONCLUSIONS if any(
+        (ratio := c.value(values)) is not None and ratio > c.most
+        for values in results.values())]

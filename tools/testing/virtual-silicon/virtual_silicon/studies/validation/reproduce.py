@@ -1,0 +1,586 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How each kind of published measurement is repeated in a guest.
+
+MIRRORS maps rows, by kind and quantity, to what the guest has to do and how the value
+comes from what it answers; or to the reason why there is nothing to repeat.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ...errors import GuestError
+from ...machine import machine
+from ...machine.machine import Machine
+from .measurements import Row, statistic
+
+#: What all steps use.  `rest_in STATE [CPU]` wakes CPUs that sleep in another state.
+PRELUDE = """\
+fresh() {
+	put 0 $CPU/cpu[0-9]*/cpuidle/state*/disable
+	[ ! -e $CPU/cpufreq/boost ] || put 1 $CPU/cpufreq/boost
+}
+rest_in() {
+	only "$@" && vs-load -c ${2:-all} -t 0.002 >/dev/null
+}
+clock() {
+	[ ! -e $CPU/cpufreq/boost ] || put 0 $CPU/cpufreq/boost
+	put userspace $CPU/cpu[0-9]*/cpufreq/scaling_governor &&
+	put $1 $CPU/cpu${2:-[0-9]*}/cpufreq/scaling_setspeed && sleep 0.05
+}
+watts() {
+	dump_zones
+	echo took $1
+	shift
+	vs-load -m 10 "$@"
+}
+"""
+
+#: Machines for rows that name a family and no part.
+PREFERRED = {(6, 0x6A): "platinum-8380", (6, 0x55): "platinum-8180",
+             (6, 0x3F): "e5-2670-v3", (6, 0x8F): "sapphire-rapids",
+             (0x17, 0x31): "epyc-7502"}
+
+Samples = list[float]
+Answers = dict[str, str]	# output of a step by its shell text
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A boot that rows share; `cores` and `threads` differ from the part's if not 0."""
+
+    machine: str
+    cpus: int
+    cores: int = 0
+    threads: int = 0
+    append: str = "intel_pstate=passive"
+
+    @property
+    def name(self) -> str:
+        return "-".join(str(word) for word in (
+            self.machine, self.cpus, self.cores, self.threads, self.append[-20:]) if word)
+
+    def build(self) -> Machine:
+        m = machine.load(self.machine)
+        changes: dict[str, object] = {}
+        if self.threads:
+            changes["threads"] = self.threads
+        if self.cores and self.cores != m.cores:
+            kept = [(n, r) for n, r in zip(m.turbo.cores, m.turbo.ratios) if n < self.cores]
+            kept.append((self.cores, m.turbo.limit(self.cores)))
+            changes["cores"] = self.cores
+            changes["packages"] = max(m.packages, -(-self.cpus // (self.cores * (
+                self.threads or m.threads))))
+            changes["turbo"] = m.turbo.copy(update={
+                "cores": tuple(n for n, _ in kept), "ratios": tuple(r for _, r in kept)})
+        return m.copy(update=changes)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """`steps` are run in the guest, in this order; `value` makes the row's numbers of
+    their outputs."""
+
+    guest: Guest
+    steps: tuple[str, ...]
+    value: Callable[[list[str]], Sequence[float | None]]
+    how: str
+
+
+def _samples(text: str, unit: float) -> Samples:
+    out = [int(word) / unit for word in text.split()]
+    if not out:
+        raise GuestError("the guest measured nothing")
+    return out
+
+
+def _count(row: Row, default: int = 2000, most: int = 10000) -> int:
+    """Samples that the publication had, as far as they are affordable."""
+    match = re.search(r"(\d+) (?:valid )?samples", f"{row.conditions} {row.method}")
+    return min(int(match[1]), most) if match else default
+
+
+def _khz(ghz: str) -> int:
+    return round(float(ghz) * 1e6)
+
+
+# --- frequency -----------------------------------------------------------------
+
+SWITCHES = 1000
+
+
+def _quiet(name: str, cpus: int = 4) -> Guest:
+    m = machine.load(name)
+    return Guest(name, min(cpus, m.cores * m.threads))
+
+
+def switch(low: int, high: int, wait_us: tuple[int, int] = (0, 10_000),
+            samples: int = SWITCHES) -> str:
+    return (f"rest_in C1 && clock {low} && vs-switch -c 1 -f {low} -t {high} -n {samples} "
+            f"-w {wait_us[0]} -x {wait_us[1]}")
+
+
+def _ends(m: Machine) -> tuple[int, int]:
+    """Lowest clock and base, in kHz."""
+    return m.min_ratio * m.bus_khz, m.base_ratio * m.bus_khz
+
+
+def _switch_mirror(name: str, step: str, how: str,
+                   value: Callable[[Samples], Sequence[float]]) -> Mirror:
+    return Mirror(_quiet(name), (step,), lambda out: value(_samples(out[0], 1000)), how)
+
+
+def delay(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """Of a switch between two clocks: a statistic, or both ends."""
+    step = switch(_khz(match["a"]), _khz(match["b"]))
+    how = "clock switched after a random wait of up to 10 ms, work timed"
+    if stat := match["stat"]:
+        return _switch_mirror(name, step, how, lambda s: [statistic(stat, s)])
+    return _switch_mirror(name, step, how, lambda s: [min(s), max(s)])
+
+
+def shortest(row: Row, match: re.Match[str], name: str) -> Mirror:
+    return _switch_mirror(name, switch(_khz(match["a"]), _khz(match["b"])),
+                          "the same, the shortest", lambda s: [min(s)])
+
+
+def slots(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """Delays are uniform over a period: 98 % of it lie between two percentiles."""
+    low, high = _ends(machine.load(name))
+    return _switch_mirror(
+        name, switch(high, low), "spread of the delays of a switch",
+        lambda s: [(statistic("p99", s) - statistic("p1", s)) / 0.98])
+
+
+def transition(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """The delay that is left when a slot comes at once."""
+    low, high = _ends(machine.load(name))
+    step = switch(low, high, (5000, 10_000)) if match["to"] == "up" else \
+        switch(high, low, (5000, 10_000))
+    return _switch_mirror(name, step, "shortest delay, switched after 5 ms or more",
+                          lambda s: [min(s)])
+
+
+def _pairs(m: Machine) -> list[tuple[int, int]]:
+    low, high = _ends(m)
+    middle = (low + high) // 2 // m.bus_khz * m.bus_khz
+    return [(low, high), (high, low), (low, middle), (middle, high)]
+
+
+def soon_after(row: Row, match: re.Match[str], name: str) -> Mirror:
+    m = machine.load("platinum-8180" if "Skylake-SP" in row.quantity else name)
+    steps = tuple(switch(a, b, (0, 1000), 200) for a, b in _pairs(m))
+    return Mirror(_quiet(m.name), steps, lambda out: [statistic("median", [
+        x for text in out for x in _samples(text, 1000)])],
+        "clock switched up to 1 ms after the last switch, 4 pairs")
+
+
+def worst_switch(row: Row, match: re.Match[str], name: str) -> Mirror:
+    steps = tuple(switch(a, b, samples=300) for a, b in _pairs(machine.load(name)))
+    return Mirror(_quiet(name), steps, lambda out: [end([statistic(
+        "p95", _samples(text, 1000)) for text in out]) for end in (min, max)],
+        "95th percentile of 4 pairs, least and most")
+
+
+def _busy_mhz(text: str) -> dict[int, float]:
+    """Of the CPUs that were busy; turbostat's columns are CPU, Busy% and Bzy_MHz."""
+    out = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0].isdigit() and float(words[1]) > 50:
+            out[int(words[0])] = float(words[2])
+    if not out:
+        raise GuestError("no CPU was busy")
+    return out
+
+
+def _turbostat(load: str) -> str:
+    return f"turbostat -q --show CPU,Busy%,Bzy_MHz -o /run/t vs-load {load}; cat /run/t"
+
+
+def domains(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """0 cores that run at another clock than theirs."""
+    low, high = _ends(machine.load(name))
+    step = f"clock {high} && clock {low} 1 && {_turbostat('-c 1,2 -t 0.2')}"
+
+    def value(out: list[str]) -> list[float]:
+        mhz = _busy_mhz(out[0])
+        return [float(abs(mhz[1] - low / 1000) > 20) + float(abs(mhz[2] - high / 1000) > 20)]
+    return Mirror(_quiet(name), (step,), value, "two busy cores asked for different clocks")
+
+
+def sibling(row: Row, match: re.Match[str], name: str) -> Mirror:
+    low, high = _ends(machine.load(name))
+    step = f"clock {low} && clock {high} 3 && {_turbostat('-c 2 -t 0.2')}"
+    return Mirror(Guest(name, 8, threads=2), (step,),
+                  lambda out: [_busy_mhz(out[0])[2] / 1000],
+                  "a busy thread, its idle sibling set higher")
+
+
+def turbo(row: Row, match: re.Match[str], name: str) -> Mirror | str:
+    """Highest clock with so many cores busy; the numbers are in the quantity."""
+    active = [int(n) for n in re.findall(r"(?:\d+\.\.)?(\d+)(?= (?:/|active))", row.quantity)]
+    if len(active) != len(row.bands):
+        return "numbers of active cores not understood"
+    m = machine.load(name)
+    cpus = max(active) * m.threads
+    steps = tuple("put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor; " + _turbostat(
+        f"-c {','.join(str(i * m.threads) for i in range(n))} -t 0.2") for n in active)
+    return Mirror(Guest(name, cpus), steps,
+                  lambda out: [max(_busy_mhz(text).values()) / 1000 for text in out],
+                  "so many busy cores, performance governor")
+
+
+def scalar_turbo(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """Of licences the guest has the first only."""
+    step = "put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor; " + \
+        _turbostat("-c 1 -t 0.2")
+    rest: list[float | None] = [None] * (len(row.bands) - 1)
+    return Mirror(_quiet(name), (step,),
+                  lambda out: [max(_busy_mhz(out[0]).values()) / 1000, *rest],
+                  "one busy core, scalar work only: the emulator has no AVX-512")
+
+
+# --- wake-ups ------------------------------------------------------------------
+
+def wake(mode: str, state: str, khz: int, samples: int, more: str = "") -> str:
+    return (f"rest_in {state} && clock {khz} && vs-wake -m {mode} -c 1 -n {samples} {more}")
+
+
+def _wake_mirror(guest: Guest, step: str, stat: str, how: str, add: float = 0) -> Mirror:
+    return Mirror(guest, (step,),
+                  lambda out: [statistic(stat, [x + add for x in _samples(out[0], 1000)])], how)
+
+
+def signalled(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """pthread_cond_signal() from another CPU of the package."""
+    m = machine.load(name)
+    clocks = re.findall(r"(\d+(?:\.\d+)?)(?= and .* GHz| GHz)", row.conditions)
+    khz = [_khz(clock) for clock in clocks] or list(_ends(m))
+    if "remote" in row.conditions:
+        return _wake_mirror(
+            Guest(name, 8, cores=4),
+            wake("signal", match["state"], khz[0], _count(row, 200), "-k 5"),
+            match["stat"] or "median", "signal from the other package")
+    steps = tuple(wake("signal", match["state"], f, _count(row, 200)) for f in khz)
+    stat = match["stat"] or "median"
+
+    def value(out: list[str]) -> list[float]:
+        each = [statistic(stat, _samples(text, 1000)) for text in out]
+        if len(row.bands) == 1 and row.bands[0].low < row.bands[0].high:
+            return [min(each), max(each)] if len(each) > 1 else each
+        return [sum(each) / len(each)]
+    return Mirror(_quiet(name), steps, value, f"{stat} of signals from a CPU of the package")
+
+
+def below(row: Row, match: re.Match[str], name: str) -> Mirror:
+    _, base = _ends(machine.load(name))
+    return _wake_mirror(_quiet(name), wake("signal", match["state"], base, 1000), "p95",
+                        "95th percentile of signals from a CPU of the package")
+
+
+def remote(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """Median with the caller on the other package, less that with it on the same."""
+    m = machine.load(name)
+    state = m.idle[-1].name if "idle" in row.quantity else "C1"
+    guest = Guest(name, 8, cores=4)
+    step = wake("signal", state, _ends(m)[1], 500, "-k {}")
+    return Mirror(guest, (step.format(0), step.format(5)), lambda out: [
+        statistic("median", _samples(out[1], 1000)) - statistic("median", _samples(out[0], 1000))],
+        f"from {state}, caller on the other package, less caller on the same")
+
+
+def exit_by_device(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """The HPET stands for the network card of the method; all other CPUs rest as deep."""
+    _, base = _ends(machine.load(name))
+    step = wake("device", match["state"], base, _count(row, 10000))
+    how = "interrupt of another device, all CPUs idle"
+    if "package C6 off" in row.quantity:
+        step = step.replace(" && clock", " && rest_in C1 0 && clock", 1)
+        how = "interrupt of another device, one more CPU in C1"
+    return _wake_mirror(_quiet(name), step, match["stat"], how)
+
+
+def wult(row: Row, match: re.Match[str], name: str) -> Mirror | str:
+    m = machine.load(name)
+    low, base = _ends(m)
+    khz = low if re.search(r"LFM|min", row.conditions) else base
+    timer = "tdt" in row.conditions or "timer" in row.conditions
+    link = ASPM_LINK_US if "ASPM on" in row.conditions else 0.0
+    step = wake("timer" if timer else "device", match["state"], khz, _count(row))
+    return _wake_mirror(_quiet(name), step, match["stat"],
+                        "its own timer" if timer else "interrupt of another device"
+                        + (f", whose link sleeps: {link} us" if link else ""), link)
+
+
+#: What a sleeping link adds to the interrupt of the network card: the difference of two
+#: published medians.  The HPET has no such link.
+ASPM_LINK_US = 8.76
+
+
+#: For C0.2 and POLL: from the timer's time to the first line of its handler.
+def _interrupts(state: str, khz: int) -> str:
+    return wake("timer", state, khz, 2000, "-i -w 50 -x 500")
+
+
+def c02_latency(row: Row, match: re.Match[str], name: str) -> Mirror:
+    khz = 800_000 if "800 MHz" in row.conditions else 2_000_000
+
+    def value(out: list[str]) -> list[float]:
+        poll, c02 = (_samples(text, 1000) for text in out)
+        return [100 * (statistic(stat, c02) / statistic(stat, poll) - 1)
+                for stat in ("median", "p99")]
+    return Mirror(_quiet(name), (_interrupts("POLL", khz), _interrupts("C0.2", khz)), value,
+                  "interrupt of its own timer, C0.2 and POLL the only states")
+
+
+def c02_range(row: Row, match: re.Match[str], name: str) -> Mirror:
+    steps = tuple(_interrupts(state, khz) for state in ("POLL", "C0.2")
+                  for khz in (2_000_000, 800_000))
+    return Mirror(_quiet(name), steps, lambda out: [
+        end(statistic("median", _samples(text, 1000)) for text in out) for end in (min, max)],
+        "least and greatest median of the two rows above")
+
+
+def cyclictest(row: Row, match: re.Match[str], name: str) -> Mirror:
+    _, base = _ends(machine.load(name))
+    step = (f"rest_in C1 && clock {base} && cyclictest -q -t 1 -a 1 -i 100 -l 20000 -N -p 80")
+
+    def value(out: list[str]) -> list[float | None]:
+        found = re.search(r"Avg:\s*(\d+)", out[0])
+        if not found:
+            raise GuestError("cyclictest said nothing")
+        return [None, float(found[1])]
+    return Mirror(_quiet(name), (step,), value,
+                  "cyclictest; C1 is entered with interrupts on")
+
+
+# --- power ---------------------------------------------------------------------
+
+def _watts(text: str, kind: str = "package") -> float:
+    """Of all zones of a kind, from their names and what vs-load says of energy."""
+    names = dict(re.findall(r"/(intel-rapl:[\d:]+)/name:(\w+)", text))
+    energy = [float(uj) for zone, uj in re.findall(r"^energy (\S+) (\d+)$", text, re.M)
+              if names.get(zone) == kind]
+    took = re.search(r"^took (\S+)$", text, re.M)
+    if not energy or not took:
+        raise GuestError(f"no energy of {kind}")
+    return sum(energy) / 1e6 / float(took[1])
+
+
+def _power(before: str, load: str = "-c none", seconds: float = 1) -> str:
+    return f"{before} && watts {seconds:g} {load} -t {seconds:g}"
+
+
+def _zen(khz: int = 2_500_000) -> str:
+    return f"rest_in C2 && clock {khz}"
+
+
+#: Two packages of 8 cores: cores in C2 draw next to nothing, so that the others do not
+#: matter for differences.
+def _two(name: str, threads: int = 0) -> Guest:
+    cores = 8
+    return Guest(name, 2 * cores * (threads or machine.load(name).threads), cores, threads)
+
+
+AC = "difference of RAPL over both packages; losses of the power supply are not added"
+
+
+def first_core(row: Row, match: re.Match[str], name: str) -> Mirror:
+    steps = (_power(_zen()), _power(f"{_zen()} && rest_in C1 1"))
+    return Mirror(_two(name), steps, lambda out: [_watts(out[1]) - _watts(out[0])], AC)
+
+
+def further_core(row: Row, match: re.Match[str], name: str) -> Mirror:
+    more = " && ".join(f"rest_in C1 {cpu}" for cpu in range(1, 6))
+    return Mirror(_two(name), (_power(f"{_zen()} && rest_in C1 1"), _power(f"{_zen()} && {more}")),
+                  lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
+
+
+def active_thread(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """The same source has 99.1 W for all in C2: what is compared is the difference."""
+    steps = (_power(_zen()), _power(_zen(), "-P -c 1", 0.2))
+    return Mirror(_two(name), steps, lambda out: [ALL_C2_W + _watts(out[1]) - _watts(out[0])],
+                  f"{ALL_C2_W} W published for all in C2, and the {AC}")
+
+
+ALL_C2_W = 99.1
+
+
+def further_active(row: Row, match: re.Match[str], name: str) -> Mirror:
+    steps = (_power(_zen(), "-P -c 1", 0.2), _power(_zen(), "-P -c 1-5", 0.2))
+    return Mirror(_two(name), steps,
+                  lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
+
+
+def second_thread(row: Row, match: re.Match[str], name: str) -> Mirror:
+    steps = (_power(_zen(), "-P -c 2,4,6,8", 0.2), _power(_zen(), "-P -c 2-9", 0.2))
+    return Mirror(_two(name, threads=2), steps,
+                  lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
+
+
+def firestarter(row: Row, match: re.Match[str], name: str) -> Mirror:
+    """The clock that the current limit left is set; the load is work without memory."""
+    m = machine.load(name)
+    return Mirror(Guest(name, m.cores * m.threads),
+                  (_power("clock 2000000", "-c all", 0.05),),
+                  lambda out: [_watts(out[0])],
+                  "all cores busy at the clock that the current limit left, 2.0 GHz")
+
+
+def c02_power(row: Row, match: re.Match[str], name: str) -> Mirror:
+    m = machine.load(name)
+    khz = 800_000 if "800 MHz" in row.conditions else 2_000_000
+    steps = tuple(_power(f"rest_in {state} && clock {khz}", seconds=0.05)
+                  for state in ("POLL", "C0.2"))
+    return Mirror(Guest(name, m.cores), steps, lambda out: [
+        None, 100 * (_watts(out[1]) / _watts(out[0]) - 1)],
+        "RAPL of one package, all CPUs idle; the rest of the system has no model")
+
+
+def idle_power(row: Row, match: re.Match[str], name: str) -> Mirror:
+    m = machine.load(name)
+    zone = "core" if row.quantity.startswith("core") else "package"
+    cpus = min(machine.MAX_CPUS, m.cores * (1 if "one socket" in row.cpu else m.packages))
+    state = "rest_in C1E" if "no C6" in row.conditions else "true"
+    step = "sleep 1; " + _power(state, seconds=5)
+    return Mirror(Guest(name, cpus, threads=1, append=""), (step,),
+                  lambda out: [_watts(out[0], zone)], "idle for 5 s, RAPL")
+
+
+def idle_mhz(row: Row, match: re.Match[str], name: str) -> Mirror:
+    m = machine.load(name)
+    append = "cpufreq.default_governor=schedutil" if "schedutil" in row.conditions else ""
+    step = "sleep 1; turbostat -q -S --show Bzy_MHz -o /run/t sleep 5; cat /run/t"
+    cpus = min(machine.MAX_CPUS, m.packages * m.cores)
+    return Mirror(Guest(name, cpus, threads=1, append=append), (step,),
+                  lambda out: [float(out[0].split()[-1])], "idle for 5 s, turbostat")
+
+
+# --- which row is which ----------------------------------------------------------
+
+STAT = r"(?:, (?P<stat>\S.*))?$"
+
+UNCORE = "the clock of the uncore is not modelled"
+SYSTEM = "power of a whole system, of which CPU and its limits are a part"
+LICENCE = "no clocks for wide instructions are modelled: the emulator has no AVX-512"
+
+Handler = Callable[[Row, re.Match[str], str], Mirror | str]
+
+#: Kind, quantity, and what repeats it or why nothing does; the first that fits counts.
+MIRRORS: list[tuple[str, str, Handler | str]] = [
+    ("dvfs|power", r".*uncore", UNCORE),
+    ("power", r"update period of the RAPL", "the model's counters are current whenever read"),
+    ("dvfs", r"delay of a switch (?P<a>[\d.]+) -> (?P<b>[\d.]+) GHz" + STAT, delay),
+    ("dvfs", r"shortest (?P<a>[\d.]+) -> (?P<b>[\d.]+) GHz delay seen", shortest),
+    ("dvfs", r"period of the frequency update slots", slots),
+    ("dvfs", r"time of the transition itself(?:, (?P<to>up|down))?", transition),
+    ("dvfs", r"core frequency switch.*, median", soon_after),
+    ("dvfs", r"core frequency switch, worst case", worst_switch),
+    ("dvfs", r"extra slots seen", "the pattern is put in, but no experiment isolates it"),
+    ("dvfs", r"shared core frequency domains", domains),
+    ("dvfs", r"sibling thread idle", sibling),
+    ("turbo", r"core frequency under FIRESTARTER", "limits of the current are not modelled"),
+    ("turbo|avx", r"turbo for ", turbo),
+    ("avx", r"1-thread turbo scalar|single-core scalar", scalar_turbo),
+    ("avx", r"", LICENCE),
+    ("vf", r"", "voltages are put in; the guest has no register that shows them"),
+    ("cstate latency", r"interrupt latency C0\.2 against POLL", c02_latency),
+    ("cstate latency", r"range of POLL and C0\.2", c02_range),
+    ("cstate latency", r"mean cyclictest latency", cyclictest),
+    ("cstate latency", r"added when (?:the caller|caller|the remote)", remote),
+    ("cstate latency", r"C6 exit latency in the firmware", "not a measurement"),
+    ("cstate latency", r"(?:core )?(?P<state>C\d\w*) exit(?: with package C6 off)?, (?P<stat>.*)",
+     exit_by_device),
+    ("cstate latency", r"(?P<state>C\d\w*) wake latency, (?P<stat>.*)", wult),
+    ("cstate latency", r"wake-up from (?P<state>C\d\w*), local or active remote", below),
+    ("cstate latency", r"wake-up from (?P<state>C\d\w*)" + STAT, signalled),
+    ("cstate power", r"AC power / RAPL package, C0\.2 against POLL", c02_power),
+    ("cstate power", r"increase when the first core", first_core),
+    ("cstate power", r"increase for each further core in C1", further_core),
+    ("cstate power", r"increase for each further active core", further_active),
+    ("cstate power", r"increase for the second thread", second_thread),
+    ("cstate power", r"system AC power, one active thread", active_thread),
+    ("power", r"RAPL package under FIRESTARTER", firestarter),
+    ("power|cstate power", r"system AC power", SYSTEM),
+    ("idle power", r"(?:package|core) power", idle_power),
+    ("idle", r"Bzy_MHz", idle_mhz),
+]
+
+
+@cache
+def _parts() -> list[tuple[str, str, tuple[int, int]]]:
+    """Name, title's words, and family and model of each machine."""
+    all_of_them = map(machine.load, machine.names())
+    return [(m.name, _words(m.title), (m.family, m.model)) for m in all_of_them]
+
+
+def _words(text: str) -> str:
+    return re.sub(r"^\d+th Gen |\((?:R|TM|tm)\)| CPU\b| \(.*\)|,.*| @.*| [Pp]rocessor"
+                  r"| \d+-Core", "", text).lower()
+
+
+def machine_of(row: Row) -> tuple[str | None, bool]:
+    """The machine of the row's part, and True; else one of the same family and model."""
+    if "Skylake-SP" in row.cpu:
+        return PREFERRED[6, 0x55], False
+    wanted = _words(row.cpu)
+    same = []
+    for name, words, model in _parts():
+        if words == wanted:
+            return name, True
+        if model == (row.family, row.model):
+            same.append(name)
+    preferred = PREFERRED.get((row.family or 0, row.model or 0))
+    return preferred if preferred in same else same[0] if same else None, False
+
+
+#: Of these another part of the same model has other values.
+OF_THE_PART = {turbo, scalar_turbo, idle_power, idle_mhz, firestarter}
+
+
+def mirror(row: Row) -> Mirror | str:
+    """How the row is repeated, or why it is not."""
+    name, exact = machine_of(row)
+    if name is None:
+        return "no machine file of this family and model"
+    for kind, quantity, handler in MIRRORS:
+        match = re.match(quantity, row.quantity)
+        if not match or not re.fullmatch(kind, row.kind):
+            continue
+        if isinstance(handler, str):
+            return handler
+        if handler in OF_THE_PART and not exact and "one socket" not in row.cpu:
+            return "no machine file of this part"
+        return handler(row, match, name)
+    return "no experiment for this quantity"
+
+
+#: Why predictions are off, where that is known: kind, quantity, reason.
+OFF: list[tuple[str, str, str]] = [
+    ("dvfs", r"shortest|delay of a switch .*, min", "the guest's loop that sees it takes 4 us"),
+    ("dvfs", r"core frequency switch on Skylake-SP", "a wait that is uniform over a slot of "
+     "500 us has half of it as median; the published one is a whole slot"),
+    ("cstate power", r"increase for (?:each further active|the second)",
+     "PAUSE takes 8 more cycles in user space here, at full power"),
+    ("cstate latency", r"C\d wake latency, (?:p|max|std).*tdt", "a timer that fires soon after the "
+     "CPU went to rest is not foreseen here: the model's entry of 20 us is assumed"),
+    ("cstate latency", r"C\d wake latency, std", "from the least to the median the "
+     "distribution is linear here, and so too wide"),
+    ("cstate latency", r"C\d wake latency, min", "samples of a CPU that was hardly at rest"),
+    ("idle power", r"core power", "the share of single cores in idle is assumed"),
+    ("idle power", r"package power idle", "taken for a package that is awake; the guest's sleeps"),
+    ("idle", r"Bzy_MHz", "an idle guest has not the services whose wake-ups were "
+     "averaged"),
+]
+
+
+def why_off(row: Row) -> str:
+    what = f"{row.quantity} ({row.conditions})"
+    for kind, quantity, reason in OFF:
+        if re.fullmatch(kind, row.kind) and re.match(quantity, what):
+            return reason
+    return ""

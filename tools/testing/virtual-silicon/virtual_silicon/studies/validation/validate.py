@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The model against published measurements: a table, the same as data, and a picture."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import GuestError, MissingError, UsageError
+from ...guest import boot
+from ...guest.job import Job
+from . import measurements, reproduce
+from .measurements import Row
+from .reproduce import Guest, Mirror
+
+#: A prediction counts as met within this share of the published value, and of all
+#: predictions so many have to be.
+TOLERANCE = 0.25
+GOAL = 0.8
+
+HEAD = """\
+# The model against published measurements
+
+What follows the picture is made by `python3 -m virtual_silicon validate -o .`; each row is
+one of `data/measurements.csv`, which has sources and methods.
+
+![Model over published](validation.png)
+
+"Put in" are numbers from which coefficients of the machine file were taken, all others
+are predicted.  A bound or a range counts as met within it; of several values in a row the
+worst counts.  Kernel code takes 1.5 cycles per instruction and user code 8 unless the
+machine file says otherwise; guests run in steps of 10 us.
+
+"""
+
+PREDICTED, PUT_IN, NOT_MIRRORED = "predicted", "put in", "not mirrored"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One row: what the model has for it, and how far off that is."""
+
+    row: Row
+    number: str			# predicted, put in, not mirrored
+    machine: str = ""
+    how: str = ""		# the experiment; why there is none
+    model: tuple[float | None, ...] = ()
+    error: float | None = None
+    put_in: str = ""
+
+    @property
+    def off(self) -> bool:
+        return self.error is not None and abs(self.error) > TOLERANCE
+
+
+def job(steps: Iterable[str]) -> Job:
+    job = Job()
+    job.step("prelude", reproduce.PRELUDE)
+    for number, step in enumerate(steps):
+        job.step(f"step-{number}", f"fresh; {step}")
+    return job
+
+
+def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | GuestError]:
+    out: dict[str, str | GuestError] = {}
+    for number, step in enumerate(steps):
+        text = result.text(f"step-{number}")
+        failed = result.step_status(f"step-{number}")
+        last = (text.splitlines() or ["nothing said"])[-1]
+        out[step] = GuestError(last) if failed else text
+    return out
+
+
+#: What boots a guest; tests put their own in its place.
+Boot = Callable[[Guest, Job], boot.Result]
+
+
+def run_guests(wanted: Iterable[Mirror], start: Boot,
+               jobs: int = 1) -> dict[Guest, dict[str, str | GuestError]]:
+    """Each guest once, with all steps that its rows need."""
+    steps: dict[Guest, dict[str, None]] = {}
+    for mirror in wanted:
+        steps.setdefault(mirror.guest, {}).update(dict.fromkeys(mirror.steps))
+
+    def one(guest: Guest) -> dict[str, str | GuestError]:
+        todo = list(steps[guest])
+        try:
+            return _outputs(start(guest, job(todo)), todo)
+        except (GuestError, UsageError) as error:
+            return dict.fromkeys(todo, GuestError(str(error)))
+    with ThreadPoolExecutor(jobs) as pool:
+        return dict(zip(steps, pool.map(one, steps)))
+
+
+def _verdict(row: Row, put_in: str, found: Mirror | str,
+             outputs: dict[Guest, dict[str, str | GuestError]]) -> Verdict:
+    if isinstance(found, str):
+        return Verdict(row, NOT_MIRRORED, how=found, put_in=put_in)
+    texts = []
+    for step in found.steps:
+        text = outputs[found.guest][step]
+        if isinstance(text, GuestError):
+            return Verdict(row, NOT_MIRRORED, found.guest.machine, f"failed: {text}",
+                           put_in=put_in)
+        texts.append(text)
+    try:
+        model = tuple(found.value(texts))
+    except (GuestError, UsageError, ValueError, ArithmeticError, LookupError) as error:
+        return Verdict(row, NOT_MIRRORED, found.guest.machine, f"failed: {error}",
+                       put_in=put_in)
+    off = row.error(model)
+    number = NOT_MIRRORED if off is None else PUT_IN if put_in else PREDICTED
+    return Verdict(row, number, found.guest.machine, found.how, model, off, put_in)
+
+
+def judge(rows: Sequence[Row], start: Boot, jobs: int = 1) -> list[Verdict]:
+    """All rows.  Which numbers were put in is known from the repository's own file,
+    whichever file `rows` are from."""
+    put_in = {row.key: row.put_in for row in measurements.read(measurements.DATA)}
+    found = [reproduce.mirror(row) for row in rows]
+    outputs = run_guests((m for m in found if isinstance(m, Mirror)), start, jobs)
+    return [_verdict(row, put_in.get(row.key, row.put_in), mirror, outputs)
+            for row, mirror in zip(rows, found)]
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    predicted = [v for v in verdicts if v.number == PREDICTED]
+    return {"rows": len(verdicts), "predicted": len(predicted),
+            "within": sum(not v.off for v in predicted),
+            "put in": sum(v.number == PUT_IN for v in verdicts),
+            "put in, off": sum(v.number == PUT_IN and v.off for v in verdicts),
+            "not mirrored": sum(v.number == NOT_MIRRORED for v in verdicts)}
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    n = counts(verdicts)
+    share = f" ({100 * n['within'] / n['predicted']:.0f} %)" if n["predicted"] else ""
+    return (f"{n['rows']} rows: {n['predicted']} predicted, {n['within']} of them{share} within "
+            f"{TOLERANCE:.0%}; {n['put in']} put in; {n['not mirrored']} not mirrored")
+
+
+def met(verdicts: Sequence[Verdict]) -> bool:
+    n = counts(verdicts)
+    return n["within"] >= GOAL * n["predicted"]
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def _model(v: Verdict) -> str:
+    separator = ".." if len(v.model) == 2 and len(v.row.bands) == 1 else " / "
+    return separator.join(_shown(value) for value in v.model)
+
+
+def _remark(v: Verdict) -> str:
+    words = [f"from it: {v.put_in}"] if v.put_in else []
+    if v.off:
+        words.append(reproduce.why_off(v.row))
+    return "; ".join(word for word in words if word)
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [_markdown_row(head), "|" + "---|" * len(head), *map(_markdown_row, rows), ""]
+
+
+def _what(row: Row) -> str:
+    return f"{row.quantity} ({row.conditions})" if row.conditions else row.quantity
+
+
+def _compared(part: Sequence[Verdict]) -> list[str]:
+    return _table(
+        ("quantity", "experiment", "model", "published", "unit", "error", "number", "remark"),
+        ((_what(v.row), v.how, _model(v), v.row.text, v.row.unit,
+          f"**{v.error:+.0%}**" if v.off else f"{v.error:+.0%}", v.number, _remark(v))
+         for v in part if v.error is not None))
+
+
+def markdown(verdicts: Sequence[Verdict]) -> str:
+    """Compared rows by part, then what was not compared and why."""
+    lines = [HEAD, summary(verdicts) + ".", ""]
+    parts = dict.fromkeys((v.row.cpu, v.machine) for v in verdicts
+                          if v.number != NOT_MIRRORED)
+    for cpu, name in parts:
+        lines += [f"### {cpu}, machine `{name}`", ""]
+        lines += _compared([v for v in verdicts if (v.row.cpu, v.machine) == (cpu, name)])
+    lines += ["### Not mirrored", ""]
+    lines += _table(("part", "quantity", "published", "unit", "reason"), (
+        (v.row.cpu, _what(v.row), v.row.text, v.row.unit,
+         v.how + (f"; from it: {v.put_in}" if v.put_in else ""))
+        for v in verdicts if v.number == NOT_MIRRORED))
+    return "\n".join(lines)
+
+
+def data(verdicts: Sequence[Verdict]) -> dict[str, object]:
+    return {"tolerance": TOLERANCE, "goal": GOAL, "counts": counts(verdicts), "rows": [
+        dataclasses.asdict(v) for v in verdicts]}
+
+
+def _points(verdicts: Iterable[Verdict]) -> list[tuple[float, float]]:
+    """(published, model) of each number that has a place on logarithmic axes."""
+    out = []
+    for v in verdicts:
+        bands = v.row.bands
+        ends = [bands[0].low, bands[0].high] if len(bands) == 1 and len(v.model) == 2 else \
+            [(band.low + band.high) / 2 for band in bands]
+        out += [(abs(end), abs(value)) for end, value in zip(ends, v.model)
+                if value and end and value * end > 0]
+    return out
+
+
+def picture(verdicts: Sequence[Verdict], path: Path) -> None:
+    """Predicted over published, with the band that counts as met."""
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingError("python3-matplotlib is not installed") from error
+    figure, axes = pyplot.subplots(figsize=(6.5, 6))
+    edges = (0.05, 5000)
+    axes.fill_between(edges, [x * (1 - TOLERANCE) for x in edges],
+                      [x * (1 + TOLERANCE) for x in edges], color="#dddddd",
+                      label=f"within {TOLERANCE:.0%}")
+    axes.plot(edges, edges, color="#888888", linewidth=0.7)
+    for number, style in ((PUT_IN, {"facecolors": "none", "edgecolors": "#d95f02"}),
+                          (PREDICTED, {"color": "#1b6ca8"})):
+        points = _points(v for v in verdicts if v.number == number and v.error is not None)
+        if points:
+            axes.scatter(*zip(*points), s=22, label=number, zorder=3, **style)
+    axes.set(xscale="log", yscale="log", xlim=edges, ylim=edges,
+             xlabel="published (us, ms, W, GHz, %)", ylabel="model")
+    axes.legend(loc="upper left", frameon=False)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+def write(verdicts: Sequence[Verdict], directory: Path, work: Path) -> None:
+    """Table and picture to `directory`, the same as data to `work`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "VALIDATION.md").write_text(markdown(verdicts), encoding="utf-8")
+    (work / "validation.json").write_text(
+        json.dumps(data(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    picture(verdicts, directory / "validation.png")
