@@ -69,7 +69,7 @@ def functions(program: Path) -> list[tuple[int, int, str, str]]:
 
 
 def initcall(governor: str) -> str:
-    """What the Makefile and trees.py call it."""
+    """What the Makefile and compile_trees.py call it."""
     tree, _, kind = governor.rpartition("-")
     within = {"": "", "base": "base_"}.get(tree, f"tree_{tree.replace('.', '_')}_")
     return f"init_{within}{kind}"

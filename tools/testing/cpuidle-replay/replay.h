@@ -68,7 +68,7 @@ enum transition_model {
 	TRANSITION_LATENCY,	/* the exit latency at full power */
 };
 
-/* A row of a table as intel_idle.c has it, times in us (made by gen_tables.py). */
+/* A row of a table as intel_idle.c has it, times in us (made by intel_tables.py). */
 struct intel_state {
 	const char *name;
 	unsigned int exit_latency, target_residency;
@@ -176,7 +176,7 @@ struct emulation {
 extern struct emulation emu;
 extern struct cpuidle_governor *emulate_registered;
 
-/* Governors of other kernel trees (made by trees.py), ends with a NULL name. */
+/* Governors of other kernel trees (made by compile_trees.py), ends with a NULL name. */
 struct tree_governor {
 	const char *name;
 	int (*init)(void);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""compare.py on figures that can be worked out by hand, and what generate.py writes."""
+"""against_best.py and cost.py on figures worked out by hand, and what generate_traces.py writes."""
 from __future__ import annotations
 
 import csv
@@ -8,58 +8,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import against_best
+import cost
+import generate_traces
 import pytest
+from test_replay import PROGRAM, run
 
 HERE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(HERE))
-import cells  # noqa: E402
-import compare  # noqa: E402
-import cost  # noqa: E402
-import generate  # noqa: E402
-from test_replay import PROGRAM, run  # noqa: E402
-
-
-def result(adequate: int, energy: float, latency_us: int) -> dict:
-    return {"decisions": 100, "adequate": adequate, "energy": energy, "periods": 50,
-            "wake_latency_ns": 50 * 1000 * latency_us}
-
-
-def lines() -> list[str]:
-    """Two traces; the others' best are 70 %, 1.5 and 10 us in the mean, from either."""
-    runs = {"a": {"least-energy": result(100, 2, 9), "teo": result(90, 2.5, 10),
-                  "base-menu": result(80, 4, 12), "base-teo": result(70, 3, 10)},
-            "b": {"least-energy": result(100, 1, 9), "teo": result(70, 1.5, 13),
-                  "base-menu": result(60, 2, 10), "base-teo": result(50, 1.5, 10)}}
-    return [json.dumps({"trace": name, "states": "t", "governors": g}) for name, g in runs.items()]
-
-
-def test_compare(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    path.write_text("\n".join(lines()) + "\n")
-    text = subprocess.run([HERE / "compare.py", path], capture_output=True, text=True, check=True).stdout
-    all_, tuning, checking = (line.split() for line in text.splitlines()[2:5])
-    # 70 -> 80 is a third of what is missing; 1.5 -> 1.375 a quarter; 10 -> 11.5 us.
-    assert all_[2:] == ["70.0", "80.0", "33", "%", "1.500", "1.375", "25", "%", "10.00", "11.50", "+15.0", "%"]
-    assert tuning[2:6] == ["80.0", "90.0", "50", "%"]
-    assert checking[2:6] == ["60.0", "70.0", "25", "%"]
-    assert [line.strip() for line in text.splitlines()[5:]] == ["b: worse in latency 30.0"]
-
-
-def test_compare_margin() -> None:
-    b = compare.read(lines())["t"]["b"]
-    assert compare.worse(b, "teo", ["base-menu", "base-teo"], 30) == []
-    assert compare.worse(b, "base-menu", ["teo"], 2) == ["adequate 10.0", "energy 33.3"]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
 def test_generated_traces_are_well_formed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generate, "LOADS", {name: (300, load) for name, (_, load) in generate.LOADS.items()})
-    monkeypatch.setattr(generate, "PERIODS_DRAWN", 300)
+    monkeypatch.setattr(generate_traces, "LOADS", {name: (300, load) for name, (_, load) in generate_traces.LOADS.items()})
+    monkeypatch.setattr(generate_traces, "PERIODS_DRAWN", 300)
     for directory, seed in (("a", 1), ("b", 1), ("c", 2)):
-        monkeypatch.setattr(sys, "argv", ["generate.py", str(tmp_path / directory), "--seed", str(seed)])
-        generate.main()
+        monkeypatch.setattr(sys, "argv", ["generate_traces.py", str(tmp_path / directory), "--seed", str(seed)])
+        generate_traces.main()
     traces = sorted((tmp_path / "a").iterdir())
-    assert len(traces) == len(generate.LOADS) + generate.DRAWN
+    assert len(traces) == len(generate_traces.LOADS) + generate_traces.DRAWN
     done = run("--json", "--states", "skx", "--governor", "oracle", *traces)
     assert done.returncode == 0, done.stderr
     assert all(json.loads(line)["governors"]["oracle"]["decisions"] == 300 for line in done.stdout.splitlines())
@@ -73,13 +39,13 @@ def of(adequate: int, energy: float, stops: int, latency_us: float = 1) -> dict:
             "periods": 50, "wake_latency_ns": 50 * 1000 * latency_us}
 
 
-def cell() -> cells.Cell:
+def cell() -> against_best.Cell:
     """menu is the best in the mean; on `b` the other teo is."""
     runs = {"a": {"least-energy": of(100, 10, 0, 2), "teo": of(90, 11, 130, 3),
                   "base-menu": of(80, 12, 100), "base-teo": of(85, 18, 0)},
             "b": {"least-energy": of(100, 20, 0, 6), "teo": of(60, 26, 50, 6),
                   "base-menu": of(50, 28, 40), "base-teo": of(55, 25, 0)}}
-    return cells.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu",
+    return against_best.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu",
                        table="t", hz=250, share="full", set="recorded")
 
 
@@ -101,21 +67,21 @@ def test_cell() -> None:
 def test_cells_report_names_losers() -> None:
     c = cell()
     c.traces[0].stops = 200
-    text = cells.report([c], "teo", ["base-menu", "base-teo"], 3)
+    text = against_best.report([c], "teo", ["base-menu", "base-teo"], 3)
     assert "- b: energy % +4.0 over base-teo, in `t 250 full`; in 1 cells" in text
     assert "- a: tick stops 200, base-menu 100, in `t 250 full`; in 1 cells" in text
-    assert "No trace on which" in cells.report([cell()], "teo", ["base-menu", "base-teo"], 5)
+    assert "No trace on which" in against_best.report([cell()], "teo", ["base-menu", "base-teo"], 5)
 
 
 def test_cells_csv(tmp_path: Path) -> None:
     """What the report says, as data: a row for each cell, one for each loser."""
-    cells.write_csv(tmp_path, [cell()], 3)
+    against_best.write_csv(tmp_path, [cell()], 3)
     line, = csv.DictReader((tmp_path / "cells.csv").open())
-    shown = cells.row([cell()])
+    shown = against_best.row([cell()])
     assert line["traces"] == "recorded" and line["worst trace"] == "b"
     assert f"{line['adequate best %']} → {line['adequate %']} | {line['adequate closed %']} %" in shown
     assert f"{line['energy best']} → {line['energy']} | {line['energy closed %']} %" in shown
-    assert len(set(cells.CELLS)) == len(cells.CELLS) == len(line)
+    assert len(set(against_best.CELLS)) == len(against_best.CELLS) == len(line)
     loser, = csv.DictReader((tmp_path / "losers.csv").open())
     assert (loser["trace"], loser["of the governor"], loser["opponent"]) == ("b", "+4.0", "base-teo")
 
@@ -123,8 +89,8 @@ def test_cells_csv(tmp_path: Path) -> None:
 @pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
 def test_cells_replays_in_parallel(tmp_path: Path) -> None:
     """The same as one call of the program, and wrong usage is said."""
-    traces = generate.write(tmp_path / "in", 5, ["periodic_73", "bursts_8", "phases"])
-    done = subprocess.run([HERE / "cells.py", "--program", PROGRAM, "--traces", tmp_path / "in", "--seeds",
+    traces = generate_traces.write(tmp_path / "in", 5, ["periodic_73", "bursts_8", "phases"])
+    done = subprocess.run([HERE / "against_best.py", "--program", PROGRAM, "--traces", tmp_path / "in", "--seeds",
                            "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--against", "base-menu",
                            "--quiet", "--json", tmp_path / "out", "--", "--overhead-ns", "3000"],
                           capture_output=True, text=True)
@@ -135,7 +101,7 @@ def test_cells_replays_in_parallel(tmp_path: Path) -> None:
     energies = {run_["trace"]: run_["governors"]["teo"]["energy"] / run_["governors"]["least-energy"]["energy"]
                 for run_ in map(json.loads, lines)}
     assert {t["name"]: t["energy"] for t in got["traces"]} == pytest.approx(energies)
-    wrong = subprocess.run([HERE / "cells.py", "--program", PROGRAM, "--against", "nobody"],
+    wrong = subprocess.run([HERE / "against_best.py", "--program", PROGRAM, "--against", "nobody"],
                            capture_output=True, text=True)
     assert wrong.returncode == 1 and "there is no governor nobody, must be one of teo, base-teo" in wrong.stderr
 

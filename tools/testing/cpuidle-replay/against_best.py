@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """One governor against the best of others, in cells of state table, HZ and latency.
 
-For each cell and set of traces (recorded ones, and those of generate.py with each
+For each cell and set of traces (recorded ones, and those of generate_traces.py with each
 seed): of the distance between the best opponent and the least energy, the share
 that the governor closes, the same for adequate choices, its worst trace, its tick
 stops and its exit latency. Each trace weighs the same; the best opponent is the one
@@ -289,7 +289,7 @@ def find_traces(args: argparse.Namespace, scratch: Path) -> dict[str, list[Path]
     if args.seeds:
         with ThreadPoolExecutor(args.jobs) as pool:
             names = {seed: scratch / str(seed) for seed in args.seeds}
-            list(pool.map(lambda s: subprocess.run([HERE / "generate.py", names[s], "--seed", str(s)], check=True),
+            list(pool.map(lambda s: subprocess.run([HERE / "generate_traces.py", names[s], "--seed", str(s)], check=True),
                           args.seeds))
         for seed, directory in names.items():
             sets[f"seed {seed}"] = sorted(directory.iterdir())
@@ -303,7 +303,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--program", type=Path, default=PROGRAM, help="default: that of make replay")
     parser.add_argument("--traces", type=Path, nargs="*", default=[HERE / "traces"],
                         help="files, or directories of them (default: traces/)")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3], help="of generate.py (default: 1 2 3)")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3], help="of generate_traces.py (default: 1 2 3)")
     parser.add_argument("--only", nargs="+", metavar="TRACE", help="these traces alone")
     parser.add_argument("--states", nargs="+", default=["spr-c02", "skx", "hsx", "c1-c6", "skl", "adl",
                                                         "amd-rome", "amd-milan", "amd-genoa", "amd-turin"])
