@@ -29,8 +29,9 @@ def main() -> int:
     if built.returncode:
         return 2
     done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-                           "-o", f"pythonpath={source}", source / "tests" / file, *(["-k", " ".join(words)] if words else [])],
-                          env={**os.environ, "GOVERNOR_REPLAY": str(out / "governor-replay")})
+                           "-c", os.devnull, source / "tests" / file, *(["-k", " ".join(words)] if words else [])],
+                          env={**os.environ, "PYTHONPATH": str(source),
+                               "GOVERNOR_REPLAY": str(out / "governor-replay")})
     return done.returncode
 
 
