@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import git, proc
 from ..patchqueue.tree import BASE, TIP, Tree
+from ..ui import Fail
 from . import bisect
 from .configs import Config, touched
 from .testrun import Count
@@ -51,13 +52,31 @@ def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
     return new_remarks(look)
 
 
-def checkpatch(commit: str, allowed: list[str]) -> Count:
+def allowed(text: str) -> dict[str, bool]:
+    """{remark that stays: was it made}, none as yet; each row of the file has a reason."""
+    stay: dict[str, bool] = {}
+    for row in tomllib.loads(text)["allowed"]:
+        if not row.get("reason", "").strip():
+            raise Fail(f"{FILE.name}: no reason is given for {row['remark']!r}")
+        if row["remark"] in stay:
+            raise Fail(f"{FILE.name}: listed twice: {row['remark']!r}")
+        stay[row["remark"]] = False
+    return stay
+
+
+def unneeded(stay: dict[str, bool]) -> Count:
+    """After checkpatch: remarks that may stay and that it did not make."""
+    return Count(passed=1, failures=[remark for remark, made in stay.items() if not made])
+
+
+def checkpatch(commit: str, stay: dict[str, bool]) -> Count:
     tree = bisect.WORK.path
     patch = git.run("format-patch", "--stdout", "-1", commit, repo=tree)
     done = proc.capture([tree / "scripts/checkpatch.pl", "--strict", "--terse", "--no-summary",
                          "--no-tree", "-"], stdin=patch.encode(), cwd=tree, check=False)
     found = re.findall(r"^\S+?:\d+: ((?:ERROR|WARNING|CHECK): .*)$", done.stdout.decode(), re.M)
-    return Count(passed=1, failures=[said for said in found if said not in allowed])
+    stay.update((said, True) for said in found if said in stay)
+    return Count(passed=1, failures=[said for said in found if said not in stay])
 
 
 def kernel_doc(tree: Tree) -> Count:
@@ -74,12 +93,13 @@ def kernel_doc(tree: Tree) -> Count:
 
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
-    data = tomllib.loads(FILE.read_text())
-    allowed = [row["remark"] for row in data["allowed"]]
+    text = FILE.read_text()
+    stay = allowed(text)
     directories = touched(tree)
     bisect.work_tree(tree)
-    return [*((f"checkpatch: {subject}", partial(checkpatch, commit, allowed))
+    return [*((f"checkpatch: {subject}", partial(checkpatch, commit, stay))
               for commit, subject in bisect.of_series(tree)),
+            ("checkpatch: exceptions", partial(unneeded, stay)),
             ("kernel-doc", partial(kernel_doc, tree)),
             *((name, partial(compiler, name, row, directories))
-              for name, row in data["compiler"].items())]
+              for name, row in tomllib.loads(text)["compiler"].items())]

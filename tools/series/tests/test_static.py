@@ -2,9 +2,10 @@
 """What counts as a remark of a compiler, and which of checkpatch's may stay."""
 from __future__ import annotations
 
-import tomllib
+import pytest
 
 from ..check import static
+from ..ui import Fail
 
 LOG = """\
   CC      kernel/sched/chain.o
@@ -28,6 +29,13 @@ def test_remarks() -> None:
 
 
 def test_each_exception_has_a_reason() -> None:
-    rows = tomllib.loads(static.FILE.read_text())["allowed"]
-    assert all(len(row["reason"]) > 5 for row in rows)
-    assert len({row["remark"] for row in rows}) == len(rows)
+    assert not any(static.allowed(static.FILE.read_text()).values())
+    for text, said in (('[[allowed]]\nremark = "X"\n', "no reason is given for 'X'"),
+                       ('[[allowed]]\nremark = "X"\nreason = " "\n', "no reason is given for 'X'"),
+                       (2 * '[[allowed]]\nremark = "X"\nreason = "as there"\n', "twice: 'X'")):
+        with pytest.raises(Fail, match=said):
+            static.allowed(text)
+
+
+def test_exception_that_is_not_needed() -> None:
+    assert static.unneeded({"X": True, "Y": False}).failures == ["Y"]
