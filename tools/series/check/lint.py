@@ -71,9 +71,7 @@ def problems(top: Path) -> dict[str, str]:
             ["mypy", f"--config-file={CONFIG}", "--no-error-summary", "--scripts-are-modules",
              f"--cache-dir={paths.BUILD / 'mypy'}", *options,
              *(str(Path(n).relative_to(root)) for n in members)],
-            top / root, {"MYPYPATH": ":".join(
-                map(str, (top / root, top / root / "tests", paths.SILICON, paths.SILICON / "tests",
-                          paths.TOP / "tools")))})
+            top / root, {"MYPYPATH": f"{top / root}:{top / root / 'tests'}"})
     return said
 
 

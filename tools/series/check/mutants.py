@@ -61,7 +61,8 @@ class Subsystem:
 
     def copy(self, target: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
-        for path in self.paths:
+        # By pyproject.toml pytest knows the copy for one, and imports what is in it.
+        for path in self.paths + ["pyproject.toml"] * (self.tree == paths.TOP):
             source = self.tree / path
             if source.is_dir():
                 shutil.copytree(source, target / path, symlinks=True,

@@ -2,14 +2,10 @@
 """The package's place, and what the tests share."""
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from cpuwhy.tests.scripted import TABLE, Script  # noqa: E402
+from cpuwhy.tests.scripted import TABLE, Script
 
 
 @pytest.fixture(params=["perf", "trace-cmd"])

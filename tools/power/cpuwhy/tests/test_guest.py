@@ -2,22 +2,17 @@
 """Against known truth: a guest whose wake-ups are scripted, sysfs, and the model's trace."""
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
-
-SILICON = Path(__file__).resolve().parents[3] / "testing/virtual-silicon"
-sys.path.insert(0, str(SILICON))
-
-from cpuwhy import idle, states  # noqa: E402
-from cpuwhy.errors import Fail  # noqa: E402
-from cpuwhy.events import Source  # noqa: E402
-from cpuwhy.record import sidecar  # noqa: E402
-from cpuwhy.tests import scripted_guest as scripted  # noqa: E402
-from virtual_silicon import paths  # noqa: E402
-from virtual_silicon.errors import MissingError  # noqa: E402
+from cpuwhy import idle, states
+from cpuwhy.errors import Fail
+from cpuwhy.events import Source
+from cpuwhy.record import sidecar
+from cpuwhy.tests import scripted_guest as scripted
+from virtual_silicon import paths
+from virtual_silicon.errors import MissingError
 
 
 def guest(out: str, part: str, load: str) -> scripted.Recorded:

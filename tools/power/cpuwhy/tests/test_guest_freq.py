@@ -2,22 +2,16 @@
 """Against known truth: bursts of a task in a guest, and the clocks as the model had them."""
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-
-SILICON = Path(__file__).resolve().parents[3] / "testing/virtual-silicon"
-sys.path.insert(0, str(SILICON))
-
-from cpuwhy import freq, states  # noqa: E402
-from cpuwhy.events import Source  # noqa: E402
-from cpuwhy.record import sidecar  # noqa: E402
-from cpuwhy.tests import scripted_guest as scripted  # noqa: E402
-from virtual_silicon import paths  # noqa: E402
-from virtual_silicon.errors import MissingError  # noqa: E402
-from virtual_silicon.readers.trace import Trace  # noqa: E402
+from cpuwhy import freq, states
+from cpuwhy.events import Source
+from cpuwhy.record import sidecar
+from cpuwhy.tests import scripted_guest as scripted
+from virtual_silicon import paths
+from virtual_silicon.errors import MissingError
+from virtual_silicon.readers.trace import Trace
 
 #: 3600 MHz for one or two active cores of this part, 3300 for four.
 PART, TOP, FOUR = "e5-2698-v4", 3_600_000, 3_300_000

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-SILICON = Path(__file__).resolve().parents[3] / "testing/virtual-silicon"
-sys.path.insert(0, str(SILICON))
-
-from cpuwhy import states  # noqa: E402
-from cpuwhy.tests import scripted_guest  # noqa: E402
-from virtual_silicon import paths  # noqa: E402
-from virtual_silicon.errors import MissingError  # noqa: E402
-from virtual_silicon.guest import boot, initramfs  # noqa: E402
-from virtual_silicon.guest.job import Job  # noqa: E402
-from virtual_silicon.machine import machine  # noqa: E402
-from virtual_silicon.readers import trace, turbostat  # noqa: E402
+from cpuwhy import states
+from cpuwhy.tests import scripted_guest
+from virtual_silicon import paths
+from virtual_silicon.errors import MissingError
+from virtual_silicon.guest import boot, initramfs
+from virtual_silicon.guest.job import Job
+from virtual_silicon.machine import machine
+from virtual_silicon.readers import trace, turbostat
 
 SOURCE = paths.BUILD / "linux/tools/power/x86/turbostat"
 EVENTS = Path(__file__).with_name("core_events.c")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
+import fuzz
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import fuzz  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not fuzz.LINUX.is_dir(), reason="no build/linux (make tree)")
 

@@ -12,12 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compare
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import compare  # noqa: E402
-import simulator  # noqa: E402
+import simulator
 
 TREES = {"base": simulator.base_of(),
          "ours": simulator.Tree(Path(os.environ.get("SCHEDUTIL_TREE", simulator.LINUX)))}
