@@ -133,9 +133,9 @@ def parser() -> argparse.ArgumentParser:
     sub.set_defaults(run=_replay)
 
     sub = commands.add_parser(
-        "doctor", help="what is set up badly, with the command that mends it",
+        "doctor", help="what is set up badly, with the command that changes it",
         description="What is set up badly on this machine, a line each with what it does (slow,"
-        " hot, awake) and the command that mends it. Reads sysfs, proc and the kernel's log"
+        " hot, awake) and the command that changes it. Reads sysfs, proc and the kernel's log"
         " only, and changes nothing. Exit status 1 if there is something.")
     sub.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
                      help="a copy of another machine's sys and proc, and its log as dmesg")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is set up badly, a line each with the command that mends it.
+"""What is set up badly, a line each with the command that changes it.
 
 Only files under sysfs and proc and the kernel's log are read, below a root that tests
 can choose. A check is a function that yields findings; CHECKS lists them.
@@ -30,11 +30,11 @@ RATIO_OFF = 0.01
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong, what it does to the machine, and what mends it."""
+    """What is wrong, what it does to the machine, and the command that changes it."""
     about: str
     says: str
     effect: str         # slow, hot, awake
-    mend: str
+    remedy: str
 
 
 class System:

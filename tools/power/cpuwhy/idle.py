@@ -2,8 +2,10 @@
 """From events to idle times: how long, in which state, was that right, what ended them."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from . import wake
 from .errors import Fail
@@ -19,34 +21,30 @@ HANDLED_AFTER = 50_000
 UNNAMED = "state{}"
 
 
+class Sums:
+    """Numbers and histograms that add up."""
+
+    def add(self, other: Self) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
 @dataclass
-class Tally:
+class StateUse(Sums):
     """All idle times of one CPU in one state."""
     usage: int = 0
     time: int = 0
     deep: int = 0
     shallow: int = 0
-    deep_miss: dict[int, int] = field(default_factory=dict)     # log2 of us: count
-    shallow_miss: dict[int, int] = field(default_factory=dict)
-    lengths: dict[int, int] = field(default_factory=dict)       # log2 of us: count
+    deep_miss: Counter[int] = field(default_factory=Counter)        # by log2 of us
+    shallow_miss: Counter[int] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)          # by log2 of us
     lost_energy: float = 0.0
-
-    def add(self, other: Tally) -> None:
-        self.usage += other.usage
-        self.time += other.time
-        self.deep += other.deep
-        self.shallow += other.shallow
-        self.lost_energy += other.lost_energy
-        for mine, theirs in ((self.deep_miss, other.deep_miss),
-                             (self.shallow_miss, other.shallow_miss),
-                             (self.lengths, other.lengths)):
-            for bucket, count in theirs.items():
-                mine[bucket] = mine.get(bucket, 0) + count
 
 
 @dataclass
-class Bill:
-    """What one cause of wake-ups costs."""
+class Wakeups(Sums):
+    """Those of one cause, and what they cost."""
     count: int = 0
     deep: int = 0
     shallow: int = 0
@@ -58,14 +56,6 @@ class Bill:
     def cost(self) -> float:
         return self.lost + self.wakes
 
-    def add(self, other: Bill) -> None:
-        self.count += other.count
-        self.deep += other.deep
-        self.shallow += other.shallow
-        self.lost += other.lost
-        self.wakes += other.wakes
-        self.latency += other.latency
-
 
 @dataclass
 class Result:
@@ -73,8 +63,8 @@ class Result:
     label: str
     facts: Facts
     machine: Machine | None
-    tallies: dict[int, dict[int, Tally]]
-    by_cpu: dict[int, dict[Cause, Bill]]
+    uses: dict[int, dict[int, StateUse]]
+    by_cpu: dict[int, dict[Cause, Wakeups]]
     span: dict[int, int]                    # per CPU, ns
     broken: int                             # idle times cut by lost events
     by_events: bool                         # verdicts are the kernel's own
@@ -88,27 +78,27 @@ class Result:
         states = self.states(cpu)
         return states[state].name if state < len(states) else UNNAMED.format(state)
 
-    def bills(self, only: int | None = None) -> dict[Cause, Bill]:
+    def by_cause(self, only: int | None = None) -> dict[Cause, Wakeups]:
         """What each cause costs, on all CPUs or one."""
-        found: dict[Cause, Bill] = {}
-        for cpu, bills in self.by_cpu.items():
+        found: dict[Cause, Wakeups] = {}
+        for cpu, by_cause in self.by_cpu.items():
             if only is None or cpu == only:
-                for cause, bill in bills.items():
-                    found.setdefault(cause, Bill()).add(bill)
+                for cause, wakeups in by_cause.items():
+                    found.setdefault(cause, Wakeups()).add(wakeups)
         return found
 
-    def total(self) -> dict[str, Tally]:
+    def total(self) -> dict[str, StateUse]:
         """Of all CPUs, by the states' names."""
-        found: dict[str, Tally] = {}
-        for cpu, tallies in sorted(self.tallies.items()):
-            for state, tally in sorted(tallies.items()):
-                found.setdefault(self.name(cpu, state), Tally()).add(tally)
+        found: dict[str, StateUse] = {}
+        for cpu, uses in sorted(self.uses.items()):
+            for state, use in sorted(uses.items()):
+                found.setdefault(self.name(cpu, state), StateUse()).add(use)
         return found
 
 
 class Cpu:
     """One CPU at a point of the trace."""
-    __slots__ = ("begin", "end", "state", "wake", "verdict", "first", "last", "tallies", "bills",
+    __slots__ = ("begin", "end", "state", "wake", "verdict", "first", "last", "uses", "by_cause",
                  "states", "costs")
 
     def __init__(self, states: Sequence[State]):
@@ -117,8 +107,8 @@ class Cpu:
         self.wake = Wake()
         self.verdict = 0
         self.first = self.last = -1
-        self.tallies: dict[int, Tally] = {}
-        self.bills: dict[Cause, Bill] = {}
+        self.uses: dict[int, StateUse] = {}
+        self.by_cause: dict[Cause, Wakeups] = {}
         self.states = states
         self.costs = Costs(states) if states else None
 
@@ -257,18 +247,17 @@ class Analysis:
     def _settle(self, cpu: Cpu, number: int, task: str, waker: wake.Waker | None) -> None:
         """An idle time is over and what ended it is known."""
         duration, states = cpu.end - cpu.begin, cpu.states
-        tally = cpu.tallies.get(cpu.state)
-        if tally is None:
-            tally = cpu.tallies[cpu.state] = Tally()
-        tally.usage += 1
-        tally.time += duration
-        length = bucket(duration)
-        tally.lengths[length] = tally.lengths.get(length, 0) + 1
+        use = cpu.uses.get(cpu.state)
+        if use is None:
+            use = cpu.uses[cpu.state] = StateUse()
+        use.usage += 1
+        use.time += duration
+        use.lengths[bucket(duration)] += 1
         cause = self.causes.cause(cpu.wake, number, cpu.begin, cpu.end, task, waker)
-        bill = cpu.bills.get(cause)
-        if bill is None:
-            bill = cpu.bills[cause] = Bill()
-        bill.count += 1
+        wakeups = cpu.by_cause.get(cause)
+        if wakeups is None:
+            wakeups = cpu.by_cause[cause] = Wakeups()
+        wakeups.count += 1
         judged, miss = cpu.verdict, -1
         if cpu.costs and cpu.state < len(states):
             ours, miss = verdict(states, cpu.state, duration)
@@ -278,18 +267,18 @@ class Analysis:
                 # The kernel's clock and the events' are some 100 ns apart.
                 miss = 0
             lost, latency = cpu.costs.wrong(cpu.state, duration)
-            tally.lost_energy += lost
-            bill.lost += lost
-            bill.latency += latency
-            bill.wakes += states[cpu.state].latency
+            use.lost_energy += lost
+            wakeups.lost += lost
+            wakeups.latency += latency
+            wakeups.wakes += states[cpu.state].latency
         if judged < 0:
-            tally.deep += 1
-            bill.deep += 1
-            _count(tally.deep_miss, miss)
+            use.deep += 1
+            wakeups.deep += 1
+            _count(use.deep_miss, miss)
         elif judged > 0:
-            tally.shallow += 1
-            bill.shallow += 1
-            _count(tally.shallow_miss, miss)
+            use.shallow += 1
+            wakeups.shallow += 1
+            _count(use.shallow_miss, miss)
 
     def lost(self, number: int, count: int) -> None:
         """Events of a CPU are missing here: its present idle time is of no use."""
@@ -305,9 +294,9 @@ class Analysis:
             cpu.begin = -1
 
 
-def _count(histogram: dict[int, int], miss: int) -> None:
+def _count(histogram: Counter[int], miss: int) -> None:
     if miss >= 0:
-        histogram[bucket(miss)] = histogram.get(bucket(miss), 0) + 1
+        histogram[bucket(miss)] += 1
 
 
 def missing(seen: Mapping[str, int], arch: str) -> list[str]:
@@ -359,10 +348,10 @@ def analyse(source: Source, machine: Machine | None, label: str,
         notes.append(f"{facts.other_buffers} events of other buffers were left out")
     if facts.bad_lines:
         notes.append(f"{facts.bad_lines} lines are not events and were left out")
-    tallies = {number: cpu.tallies for number, cpu in sorted(work.cpus.items())}
-    bills = {number: cpu.bills for number, cpu in sorted(work.cpus.items())}
-    span = {number: facts.last - facts.first for number in tallies}
-    return Result(label, facts, machine, tallies, bills, span, work.broken,
+    uses = {number: cpu.uses for number, cpu in sorted(work.cpus.items())}
+    by_cause = {number: cpu.by_cause for number, cpu in sorted(work.cpus.items())}
+    span = {number: facts.last - facts.first for number in uses}
+    return Result(label, facts, machine, uses, by_cause, span, work.broken,
                   work.by_events and not work.by_table, notes)
 
 
@@ -391,12 +380,12 @@ def against_sysfs(result: Result) -> list[Agreement]:
     found = []
     for cpu, states in (result.machine.states if result.machine else {}).items():
         for index, state in enumerate(states):
-            if cpu < 0 or not (state.usage or result.tallies.get(cpu, {}).get(index)):
+            if cpu < 0 or not (state.usage or result.uses.get(cpu, {}).get(index)):
                 continue
-            tally = result.tallies.get(cpu, {}).get(index, Tally())
-            for counter, trace, sysfs in (("usage", tally.usage, state.usage),
-                                          ("time", tally.time, state.time),
-                                          ("above", tally.deep, state.above),
-                                          ("below", tally.shallow, state.below)):
+            use = result.uses.get(cpu, {}).get(index, StateUse())
+            for counter, trace, sysfs in (("usage", use.usage, state.usage),
+                                          ("time", use.time, state.time),
+                                          ("above", use.deep, state.above),
+                                          ("below", use.shallow, state.below)):
                 found.append(Agreement(cpu, state.name, counter, trace, sysfs))
     return found

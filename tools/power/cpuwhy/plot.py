@@ -43,19 +43,19 @@ def idle(results: list[Result], path: Path) -> None:
         lengths, misses = axes[0][column], axes[1][column]
         colours: dict[str, str] = {}
         bottom: dict[int, int] = {}
-        for number, (name, tally) in enumerate(result.total().items()):
+        for number, (name, use) in enumerate(result.total().items()):
             colour = colours[name] = f"C{number}"
-            for bucket, count in tally.lengths.items():
+            for bucket, count in use.lengths.items():
                 low = bottom.get(bucket, 0)
                 lengths.bar(_edge(bucket), count, width=_edge(bucket + 1) - _edge(bucket),
                             bottom=low, align="edge", color=colour)
                 bottom[bucket] = low + count
             lengths.bar([1], [0], color=colour, label=name)
-            for sign, buckets in ((-1, tally.deep_miss), (1, tally.shallow_miss)):
+            for sign, buckets in ((-1, use.deep_miss), (1, use.shallow_miss)):
                 for bucket, count in buckets.items():
                     misses.bar(_edge(bucket), sign * count, align="edge", color=colour,
                                width=_edge(bucket + 1) - _edge(bucket), alpha=0.7)
-        cpu = min(result.tallies, default=0)
+        cpu = min(result.uses, default=0)
         for state in result.states(cpu):
             if state.residency and not state.disabled and state.name in colours:
                 lengths.axvline(state.residency / 1000, color=colours[state.name], linestyle=":")

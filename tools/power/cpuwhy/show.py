@@ -19,7 +19,7 @@ from rich.table import Table
 from . import freq as freq_
 from .doctor import Finding
 from .events import Facts
-from .idle import Bill, Result, Tally, against_sysfs
+from .idle import Result, StateUse, Wakeups, against_sysfs
 from .wake import Cause
 
 #: Beyond this, trace and sysfs do not agree.
@@ -109,7 +109,7 @@ def idle(results: list[Result], args: argparse.Namespace) -> None:
 def _one(result: Result, args: argparse.Namespace, out: Console) -> None:
     facts, machine = result.facts, result.machine
     span = max(result.span.values(), default=0)
-    about = [f"{len(result.tallies)} CPUs", time(span), f"{facts.events:,} events"]
+    about = [f"{len(result.uses)} CPUs", time(span), f"{facts.events:,} events"]
     if machine and machine.governor:
         about.append(f"{machine.driver}, {machine.governor}")
     out.print(f"[bold]{escape(result.label)}[/]: {escape(', '.join(about))}")
@@ -125,29 +125,29 @@ def _one(result: Result, args: argparse.Namespace, out: Console) -> None:
     out.print()
 
 
-def _rows(result: Result, args: argparse.Namespace) -> Iterable[tuple[str, str, Tally, int]]:
+def _rows(result: Result, args: argparse.Namespace) -> Iterable[tuple[str, str, StateUse, int]]:
     """(CPU, state, its idle times, length of the trace)"""
     if not args.per_cpu and args.cpu is None:
         span = sum(result.span.values())
-        for name, tally in result.total().items():
-            yield "all", name, tally, span
+        for name, use in result.total().items():
+            yield "all", name, use, span
         return
-    for cpu, tallies in result.tallies.items():
+    for cpu, uses in result.uses.items():
         if args.cpu is None or cpu == args.cpu:
-            for state, tally in sorted(tallies.items()):
-                yield str(cpu), result.name(cpu, state), tally, result.span[cpu]
+            for state, use in sorted(uses.items()):
+                yield str(cpu), result.name(cpu, state), use, result.span[cpu]
 
 
 def _states(result: Result, args: argparse.Namespace, out: Console) -> None:
-    judged = result.by_events or any(result.states(cpu) for cpu in result.tallies)
+    judged = result.by_events or any(result.states(cpu) for cpu in result.uses)
     made = table("CPU", "state", "entered", "time %", "too deep %", "adequate %",
                  "too shallow %", "energy lost", left=2)
-    for cpu, name, tally, span in _rows(result, args):
-        good = tally.usage - tally.deep - tally.shallow
-        numbers = [share(n, tally.usage) if judged else "-"
-                   for n in (tally.deep, good, tally.shallow)]
-        made.add_row(cpu, escape(name), f"{tally.usage:,}", share(tally.time, span), *numbers,
-                     time(tally.lost_energy) if any(result.states(c) for c in result.tallies)
+    for cpu, name, use, span in _rows(result, args):
+        good = use.usage - use.deep - use.shallow
+        numbers = [share(n, use.usage) if judged else "-"
+                   for n in (use.deep, good, use.shallow)]
+        made.add_row(cpu, escape(name), f"{use.usage:,}", share(use.time, span), *numbers,
+                     time(use.lost_energy) if any(result.states(c) for c in result.uses)
                      else "-")
     out.print(made)
 
@@ -156,9 +156,9 @@ def _misses(result: Result, out: Console) -> None:
     made = table("missed by", "", "median", "from", "histogram, log2 from below 1 us", left=1)
     made.columns[1].justify = made.columns[4].justify = "left"
     rows = 0
-    for name, tally in result.total().items():
-        for word, buckets in (("too deep", tally.deep_miss),
-                              ("too shallow", tally.shallow_miss)):
+    for name, use in result.total().items():
+        for word, buckets in (("too deep", use.deep_miss),
+                              ("too shallow", use.shallow_miss)):
             if buckets:
                 made.add_row(escape(name), word, bound(_median(buckets)), bound(min(buckets)),
                              histogram(buckets))
@@ -177,21 +177,21 @@ def _median(buckets: dict[int, int]) -> int:
     return 0
 
 
-def by_cost(bills: dict[Cause, Bill]) -> list[tuple[Cause, Bill]]:
-    return sorted(bills.items(), key=lambda item: (-item[1].cost, -item[1].count, item[0]))
+def by_cost(by_cause: dict[Cause, Wakeups]) -> list[tuple[Cause, Wakeups]]:
+    return sorted(by_cause.items(), key=lambda item: (-item[1].cost, -item[1].count, item[0]))
 
 
 def _wakers(result: Result, cpu: int | None, most: int, out: Console) -> None:
-    ranked = by_cost(result.bills(cpu))
+    ranked = by_cost(result.by_cause(cpu))
     shown = ranked[:most] if most else ranked
-    total = sum(bill.cost for _, bill in ranked)
+    total = sum(wakeups.cost for _, wakeups in ranked)
     whom = "this machine" if cpu is None else f"CPU {cpu}"
     made = table(f"who wakes {whom}", "wakes", "deep %", "shallow %", "cost", "%", "late",
                  left=1)
-    for cause, bill in shown:
-        made.add_row(escape(str(cause)), f"{bill.count:,}", share(bill.deep, bill.count),
-                     share(bill.shallow, bill.count), time(bill.cost), share(bill.cost, total),
-                     time(bill.latency))
+    for cause, wakeups in shown:
+        made.add_row(escape(str(cause)), f"{wakeups.count:,}", share(wakeups.deep, wakeups.count),
+                     share(wakeups.shallow, wakeups.count), time(wakeups.cost),
+                     share(wakeups.cost, total), time(wakeups.latency))
     out.print()
     out.print(made)
     if len(shown) < len(ranked):
@@ -231,7 +231,7 @@ def doctor(findings: list[Finding], as_data: bool) -> None:
         for line in more:
             out.print(f"      {escape(line)}")
         # Commands are to be copied, so they are not broken.
-        out.print(f"      [dim]{escape(finding.mend)}[/]", soft_wrap=True)
+        out.print(f"      [dim]{escape(finding.remedy)}[/]", soft_wrap=True)
     if not findings:
         out.print("nothing is set up badly, as far as sysfs, proc and the kernel's log tell")
 
@@ -352,13 +352,13 @@ def as_json(result: Result) -> dict[str, Any]:
              "adequate": t.usage - t.deep - t.shallow, "energy_lost_ns": round(t.lost_energy),
              "too_deep_by_log2_us": t.deep_miss, "too_shallow_by_log2_us": t.shallow_miss,
              "length_log2_us": t.lengths}
-            for cpu, tallies in result.tallies.items() for index, t in sorted(tallies.items())],
+            for cpu, uses in result.uses.items() for index, t in sorted(uses.items())],
         "wakers": [
             {"cpu": cpu, "kind": cause.kind, "name": cause.name, "by": cause.who, "in": cause.site,
-             "woke": cause.woke, "count": bill.count, "too_deep": bill.deep,
-             "too_shallow": bill.shallow, "cost_ns": round(bill.cost),
-             "energy_lost_ns": round(bill.lost), "latency_ns": bill.latency}
-            for cpu, bills in result.by_cpu.items() for cause, bill in by_cost(bills)],
+             "woke": cause.woke, "count": wakeups.count, "too_deep": wakeups.deep,
+             "too_shallow": wakeups.shallow, "cost_ns": round(wakeups.cost),
+             "energy_lost_ns": round(wakeups.lost), "latency_ns": wakeups.latency}
+            for cpu, by_cause in result.by_cpu.items() for cause, wakeups in by_cost(by_cause)],
         "sysfs": [{"cpu": a.cpu, "state": a.state, "counter": a.counter, "trace": a.trace,
                    "sysfs": a.sysfs} for a in against_sysfs(result)],
         "notes": result.notes,

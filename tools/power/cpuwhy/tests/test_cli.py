@@ -52,7 +52,7 @@ def test_fits_80_columns_without_colour(trace: Path, table: Path) -> None:
 def test_doctor_breaks_all_but_commands() -> None:
     done = run("doctor", "--root", PROGRAM.parent / "tests/data/badly-set-up")
     assert done.returncode == 1
-    # After each finding, of one line or more, the command that mends it is one line.
+    # After each finding, of one line or more, the command that changes it is one line.
     assert max(len(line) for line in done.stdout.splitlines()
                if not line.startswith("      ")) <= 80
     assert any(len(line) > 80 for line in done.stdout.splitlines())

@@ -104,13 +104,13 @@ MISTAKES: list[tuple[dict[str, str | None], str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("changes, about, says, mend", MISTAKES,
+@pytest.mark.parametrize("changes, about, says, remedy", MISTAKES,
                          ids=[f"{m[1]}-{n}" for n, m in enumerate(MISTAKES)])
-def test_one_mistake(changes: dict[str, str | None], about: str, says: str, mend: str,
+def test_one_mistake(changes: dict[str, str | None], about: str, says: str, remedy: str,
                      tmp_path: Path) -> None:
     found = examine(tmp_path, changes)
     matching = [f for f in found if f.about == about and says in f.says]
-    assert len(matching) == 1 and mend in matching[0].mend, found
+    assert len(matching) == 1 and remedy in matching[0].remedy, found
     # Two governors may both be worth a line; anything else is a consequence.
     assert {f.about for f in found} == {about}
 

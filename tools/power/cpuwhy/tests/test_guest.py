@@ -35,7 +35,7 @@ def result(recorded: scripted.Recorded) -> idle.Result:
 
 
 def wakes(result: idle.Result, cpu: int, **wanted: str) -> int:
-    return sum(bill.count for cause, bill in result.bills(cpu).items()
+    return sum(wakeups.count for cause, wakeups in result.by_cause(cpu).items()
                if all(getattr(cause, key) == value for key, value in wanted.items()))
 
 
@@ -65,7 +65,7 @@ def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recor
     of the recording; its end may cut the last. The kernel's view of the time includes
     coming out of the state."""
     begin, end = (recorded.model.mark(n).time_ns for n in (scripted.BEGIN, scripted.END))
-    for cpu, tallies in result.tallies.items():
+    for cpu, uses in result.uses.items():
         found: list[tuple[str, int]] = []
         entry = None
         for at, state in recorded.model.idle[cpu]:
@@ -74,19 +74,19 @@ def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recor
             elif entry and entry[0] >= begin and at <= end:
                 found.append((entry[1], at - entry[0]))
         # The model does not know which loop the kernel polls in.
-        ours = {result.name(cpu, index): tally for index, tally in tallies.items()
+        ours = {result.name(cpu, index): use for index, use in uses.items()
                 if result.name(cpu, index) != "POLL"}
-        if len(found) == sum(tally.usage for tally in ours.values()) + 1:
+        if len(found) == sum(use.usage for use in ours.values()) + 1:
             found.pop()
         count = Counter(state for state, _ in found)
         rested: Counter[str] = Counter()
         for state, ns in found:
             rested[state] += ns
         assert sum(count.values()) > 100
-        assert {name: tally.usage for name, tally in ours.items()} == count
-        for name, tally in ours.items():
+        assert {name: use.usage for name, use in ours.items()} == count
+        for name, use in ours.items():
             # Or 1 % of the recording, whose ends are not quite those of the marks.
-            assert rested[name] == pytest.approx(tally.time, rel=0.01, abs=result.span[cpu] / 100)
+            assert rested[name] == pytest.approx(use.time, rel=0.01, abs=result.span[cpu] / 100)
 
 
 def test_sysfs_agrees(result: idle.Result) -> None:
@@ -122,6 +122,6 @@ def test_the_table_gives_the_kernels_verdicts(result: idle.Result,
     """The kernel's clock is read between the events, so a few near the limit may differ."""
     machine = states.load(sidecar(recorded.path))
     ours = idle.analyse(Source(recorded.path), machine, "guest", by_table=True).total()
-    for name, tally in result.total().items():
-        assert tally.deep == pytest.approx(ours[name].deep, abs=2)
-        assert tally.shallow == pytest.approx(ours[name].shallow, abs=2)
+    for name, use in result.total().items():
+        assert use.deep == pytest.approx(ours[name].deep, abs=2)
+        assert use.shallow == pytest.approx(ours[name].shallow, abs=2)

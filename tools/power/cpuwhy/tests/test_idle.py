@@ -60,7 +60,7 @@ def test_verdicts_and_misses(script: Script, table: Path, tmp_path: Path) -> Non
         script.idle(begin, state)
         script.idle(begin + length, -1)
     result = analyse(script, table, tmp_path)
-    c1, c6 = result.tallies[0][1], result.tallies[0][2]
+    c1, c6 = result.uses[0][1], result.uses[0][2]
     assert (c6.usage, c6.deep, c6.shallow, c6.time) == (1, 1, 0, 90_000)
     assert (c1.usage, c1.deep, c1.shallow, c1.time) == (2, 0, 1, 1_702_000)
     assert c6.deep_miss == {9: 1}           # 256 to 511 us
@@ -79,14 +79,14 @@ def test_the_kernels_verdict_counts_if_there_is_one(script: Script, table: Path,
     script.idle(1599.5, -1)
     result = analyse(script, table, tmp_path)
     assert result.by_events
-    assert (result.tallies[0][2].deep, result.tallies[0][2].shallow) == (1, 0)
+    assert (result.uses[0][2].deep, result.uses[0][2].shallow) == (1, 0)
     by_table = analyse(script, table, tmp_path, by_table=True)
-    assert by_table.tallies[0][2].deep == 1 and not by_table.by_events
+    assert by_table.uses[0][2].deep == 1 and not by_table.by_events
 
 
 def wakes(script: Script, table: Path, tmp_path: Path) -> dict[Cause, int]:
     result = analyse(script, table, tmp_path)
-    return {cause: bill.count for cause, bill in result.bills().items()}
+    return {cause: wakeups.count for cause, wakeups in result.by_cause().items()}
 
 
 def test_hrtimer_with_its_task_and_call_site(table: Path, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_lost_events_cut_the_idle_time(script: Script, table: Path, tmp_path: Pa
     script.idle(3700, -1)
     result = analyse(script, table, tmp_path)
     assert result.facts.lost == {0: 12} and result.broken == 1
-    assert result.tallies[0][2].usage == 1 and result.tallies[0][2].time == 700_000
+    assert result.uses[0][2].usage == 1 and result.uses[0][2].time == 700_000
 
 
 def test_an_idle_time_in_progress_at_the_end_is_none(script: Script, table: Path,
@@ -189,7 +189,7 @@ def test_an_idle_time_in_progress_at_the_end_is_none(script: Script, table: Path
     script.idle(0, 1)
     script.idle(100, -1)
     script.idle(200, 1)
-    assert analyse(script, table, tmp_path).tallies[0][1].usage == 1
+    assert analyse(script, table, tmp_path).uses[0][1].usage == 1
 
 
 def test_no_idle_events(script: Script, table: Path, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_without_a_table_only_the_kernel_can_tell(script: Script, tmp_path: Path
     script.idle(90, -1)
     script.add(91, 0, "swapper", 0, "power:cpu_idle_miss", "cpu_id=0 state=2 type=above")
     result = analyse(script, None, tmp_path)
-    assert result.tallies[0][2].deep == 1 and result.name(0, 2) == "state2"
+    assert result.uses[0][2].deep == 1 and result.name(0, 2) == "state2"
     assert any("without size or cost" in note for note in result.notes)
 
 

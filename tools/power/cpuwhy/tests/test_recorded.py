@@ -26,7 +26,7 @@ WAKES = [(1, "timer", "hrtimer_wakeup", "vs-wake", 62),
 
 @pytest.mark.parametrize("cpu, kind, name, who, count", WAKES)
 def test_wakes(cpu: int, kind: str, name: str, who: str, count: int, result: idle.Result) -> None:
-    assert sum(bill.count for cause, bill in result.bills(cpu).items()
+    assert sum(wakeups.count for cause, wakeups in result.by_cause(cpu).items()
                if (cause.kind, cause.name, cause.who) == (kind, name, who)
                and cause.woke in ("", "vs-wake")) == count
 
@@ -39,10 +39,10 @@ def test_counts_of_sysfs(result: idle.Result) -> None:
 
 def test_costs_are_those_of_the_wake_ups(result: idle.Result) -> None:
     """Energy lost is the same by state and by cause."""
-    by_state = sum(tally.lost_energy for tally in result.total().values())
-    assert sum(bill.lost for bill in result.bills().values()) == pytest.approx(by_state)
-    assert sum(bill.count for bill in result.bills().values()) == sum(
-        tally.usage for tally in result.total().values())
+    by_state = sum(use.lost_energy for use in result.total().values())
+    assert sum(wakeups.lost for wakeups in result.by_cause().values()) == pytest.approx(by_state)
+    assert sum(wakeups.count for wakeups in result.by_cause().values()) == sum(
+        use.usage for use in result.total().values())
 
 
 def test_episodes() -> None:
