@@ -47,7 +47,7 @@ def build(out: Path, name: str, tree: Path) -> list[str]:
         symbol = f"init_tree_{name.replace('.', '_')}_{governor}"
         target = out / "trees" / f"{name}-{governor}.o"
         compile_: list[str | Path] = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ["CFLAGS"]),
-                                      f"-DREPLAY_INIT={symbol}", "-c", "-o", target, source]
+                                      f"-DSHIM_INIT={symbol}", "-c", "-o", target, source]
         hide: list[str | Path] = ["objcopy", f"--keep-global-symbol={symbol}", target]
         for command in (compile_, hide):
             if subprocess.run(command).returncode:

@@ -4,7 +4,7 @@
  */
 #include "replay.h"
 
-long replay_tick_nsec = 4 * NSEC_PER_MSEC;
+long shim_tick_ns = 4 * NSEC_PER_MSEC;
 bool tick_nohz_enabled = true;
 struct emulation emu;
 struct cpuidle_governor *emulate_registered;

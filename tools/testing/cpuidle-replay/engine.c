@@ -257,9 +257,7 @@ void engine_run(const struct run *run, struct result *res)
 	memset(res, 0, sizeof(*res));
 	memset(&emu, 0, sizeof(emu));
 	emu.latency_req = run->latency_ns;
-#ifndef REPLAY_HZ
-	replay_tick_nsec = run->tick_ns;
-#endif
+	shim_tick_ns = run->tick_ns;
 
 	run->play(run, res);
 	res->timer_queries = emu.timer_queries;

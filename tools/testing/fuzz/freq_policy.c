@@ -4,30 +4,7 @@
 
 #include "fuzz.h"
 
-#define EINVAL	22
-
-/* As the kernel's: one newline at the end of either is of no account */
-static bool sysfs_streq(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b);
-
-	n -= n && a[n - 1] == '\n' && n == m + 1;
-	m -= m && b[m - 1] == '\n' && m == n + 1;
-	return n == m && !memcmp(a, b, n);
-}
-
-static int match_string(const char * const *words, int nr, const char *word)
-{
-	for (int i = 0; i < nr; i++) {
-		if (sysfs_streq(words[i], word))
-			return i;
-	}
-	return -EINVAL;
-}
-
-#define sysfs_match_string(words, word) match_string(words, ARRAY_SIZE(words), word)
-
-#include <cpu/freq_policy.c>
+#include "cpu/freq_policy.c"
 
 #define UNTOUCHED	77777
 

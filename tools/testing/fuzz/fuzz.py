@@ -19,12 +19,10 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 LINUX = TOP / "build/linux"
 CORPUS = HERE / "corpus"
-SHIM = HERE.parent / "mutants/kunit"
+CC = HERE.parent / "shim/cc.py"
 
 UNITS = sorted(file.stem for file in HERE.glob("*.c") if file.stem != "random")
-# For what neither the shim nor libc has
-_WHERE = ("kernel/sched", "arch/x86/kernel", "arch/x86/kernel/cpu", "drivers/cpuidle/governors",
-          "include", "arch/x86/include")
+_WHERE = ("kernel/sched", "arch/x86/kernel", "arch/x86/kernel/cpu", "drivers/cpuidle/governors")
 _SANITIZE = "address,undefined"
 
 
@@ -50,8 +48,9 @@ def build(unit: str, tree: Path, out: Path, clang: bool) -> Path:
     compiler = (["clang", f"-fsanitize=fuzzer,{_SANITIZE}"] if clang
                 else ["gcc", f"-fsanitize={_SANITIZE}", f"{HERE}/random.c"])
     done = run(
-        [*compiler, "-fno-sanitize-recover=all", "-O1", "-g", "-w", f"-I{HERE}", f"-I{SHIM}",
-         *(f"-idirafter{root / where}" for root in (tree, LINUX) for where in _WHERE),
+        [sys.executable, CC, "--tree", tree, "--tree", LINUX, *compiler,
+         "-fno-sanitize-recover=all", "-O1", "-g", "-w",
+         *(f"-iquote{root / where}" for root in (tree, LINUX) for where in _WHERE),
          HERE / f"{unit}.c", "-lm", "-o", program])
     if done.returncode:
         raise Failed(2, f"{unit} does not compile:\n{done.stderr[:3000]}")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Turbo tables of any register values, for all models */
 #include "fuzz.h"
-#include <cpu/turbo_table.c>
+#include "cpu/turbo_table.c"
 
 static void table_is_sound(const struct turbo_table *table)
 {

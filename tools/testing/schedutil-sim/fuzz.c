@@ -28,7 +28,7 @@
  *  remote	a CPU outside the policy requests nothing
  */
 #include <limits.h>
-#include "kernel.h"
+#include "schedutil.h"
 
 #include "kernel/sched/cpufreq_schedutil.c"
 

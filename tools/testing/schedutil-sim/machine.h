@@ -13,7 +13,7 @@
 #define KHZ_MAX		3800000u
 #define KHZ_STEP	100000u
 
-u64 shim_tick_ns = 4 * MSEC;
+long shim_tick_ns = 4 * MSEC;
 int shim_cpu;
 struct rq shim_rq[MAX_CPUS];
 unsigned long shim_freq_scale[MAX_CPUS], shim_capacity = SCHED_CAPACITY_SCALE;

@@ -10,7 +10,7 @@
  * called when a task wakes, sleeps or migrates or at a tick, and a period of
  * utilisation is full, and by the scheduler's tick if the source has that call.
  */
-#include "kernel.h"
+#include "schedutil.h"
 #include <math.h>
 
 #include "kernel/sched/cpufreq_schedutil.c"

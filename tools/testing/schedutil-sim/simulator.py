@@ -3,7 +3,7 @@
 
 What the governor calls of the scheduler is taken from the same tree, word for
 word: kernel/sched/cpufreq.c as a whole, and the functions named here. What is
-left is in shim/kernel.h.
+left is in ../shim.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 LINUX = TOP / "build/linux"
+CC = TOP / "tools/testing/shim/cc.py"
 GOVERNOR = "kernel/sched/cpufreq_schedutil.c"
 CFLAGS = ["-O2", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-variable",
           "-Wno-unused-but-set-variable"]
@@ -85,6 +86,7 @@ def build(program: str, tree: Tree, out: Path) -> Path:
     for header in re.findall(r'^#include "(.*?)"', source, re.M):
         _write(out / "kernel/sched" / header, tree.read(f"kernel/sched/{header}"))
     flags = CHECKS if program == "fuzz" else []
-    subprocess.run(["gcc", *CFLAGS, *flags, f"-I{HERE}/shim", f"-I{out}",
-                    HERE / f"{program}.c", "-o", out / program, "-lm"], check=True)
+    subprocess.run([CC, "--tree", tree.path, "gcc", *CFLAGS, *flags, "-DMAX_CPUS=8",
+                    f"-iquote{out}", HERE / f"{program}.c", "-o", out / program, "-lm"],
+                   check=True)
     return out / program

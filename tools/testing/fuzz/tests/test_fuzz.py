@@ -65,4 +65,4 @@ def test_what_cannot_run_is_no_mistake(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(fuzz, "CORPUS", tmp_path)
     assert "holdoff.txt: No such file" in said()
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert said() == "gcc is not installed"
+    assert "gcc is not installed" in said()

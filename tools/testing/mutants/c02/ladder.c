@@ -6,13 +6,13 @@
  */
 #include <stdio.h>
 
-#define REPLAY_HZ	250
-#define REPLAY_INIT	ladder_init
+#define SHIM_INIT	ladder_init
 #include "drivers/cpuidle/governors/ladder.c"
 
 static const s64 latency_ns[] = { 0, 200, 1000, 2000, 290000 };
 #define STATES	ARRAY_SIZE(latency_ns)
 
+long shim_tick_ns = 4 * NSEC_PER_MSEC;
 bool tick_nohz_enabled = true;
 static struct cpuidle_governor *ladder;
 static struct cpuidle_driver drv = { .state_count = STATES };

@@ -13,13 +13,12 @@ Exit status 1: a check failed; 2: a part is not there, or it does not compile.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-SHIM = Path(__file__).resolve().parents[2] / "cpuidle-replay/shim"
+CC = Path(__file__).resolve().parents[2] / "shim/cc.py"
 _FROM = re.compile(r"^// FROM (\S+): (.+)$", re.M)
 
 
@@ -58,11 +57,10 @@ def main() -> int:
     source = _FROM.sub(lambda match: parts(tree, match), test.read_text())
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
-        (here / "linux").mkdir()
-        shutil.copy2(tree / "include/linux/cpuidle.h", here / "linux")
         (here / "test.c").write_text(source)
-        if subprocess.run(["gcc", "-O1", "-w", "-fmax-errors=3", f"-I{here}", f"-I{SHIM}",
-                           f"-I{tree}", "-o", here / "test", here / "test.c"]).returncode:
+        if subprocess.run([sys.executable, CC, "--tree", tree, "gcc", "-O1", "-w",
+                           "-fmax-errors=3", f"-I{tree}", "-o", here / "test",
+                           here / "test.c"]).returncode:
             return 2
         return int(bool(subprocess.run([here / "test"]).returncode))
 

@@ -3,29 +3,13 @@
  * The base kernel's rule for freq_max, in user space.
  *
  * base_rule.c holds its functions as they stand in its aperfmperf.c, cut out by
- * invariance_freq_max.py. Reads "model 0xce 0x1ad 0x1ae" (hexadecimal, "-" for a
+ * parts.py. Reads "model 0xce 0x1ad 0x1ae" (hexadecimal, "-" for a
  * register that was not dumped), one CPU a line, and prints freq_max over base in
  * 1/1024, 0 where the base switches invariance off.
  */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint32_t u32;
-typedef uint64_t u64;
-
-#define __init
 #define __initconst
-#define EXPORT_SYMBOL_GPL(symbol)
 #define pr_debug(...)
-#define div_u64(a, b)			((a) / (b))
-#define SCHED_CAPACITY_SCALE		1024ull
-#define X86_VENDOR_INTEL		0
 #define X86_FEATURE_APERFMPERF		0
-#define VFM_MAKE(vendor, family, model)	((vendor) << 16 | (family) << 8 | (model))
 #define X86_MATCH_VFM_FEATURE(_vfm, feature, data)	{ .vfm = _vfm }
 
 #include <asm/intel-family.h>
@@ -41,7 +25,7 @@ static struct { u32 msr; bool known; u64 value; } registers[] = {
 	{ MSR_PLATFORM_INFO }, { MSR_TURBO_RATIO_LIMIT }, { MSR_TURBO_RATIO_LIMIT1 },
 };
 
-#define REGISTERS	(sizeof(registers) / sizeof(registers[0]))
+#define REGISTERS	ARRAY_SIZE(registers)
 
 static const struct x86_cpu_id *x86_match_cpu(const struct x86_cpu_id *id)
 {

@@ -4,10 +4,6 @@
  * CPU a line, and prints what turbo_table.c makes of it: the layout, freq_max over
  * base in 1/1024 (0: nothing), and the bins.
  */
-#include <stdio.h>
-
-#include "kernel.h"
-
 #include "turbo_table.h"
 
 int main(void)

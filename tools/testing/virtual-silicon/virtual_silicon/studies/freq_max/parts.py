@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...machine import turbo
 from . import decoder
-from .decoder import DATA, HEADERS, HERE, TREE
+from .decoder import CC, DATA, HERE, TREE
 
 FILE = "arch/x86/kernel/cpu/aperfmperf.c"
 
@@ -77,13 +77,9 @@ def base_rule() -> str:
 
 def build_base(where: Path) -> Path:
     (where / "base_rule.c").write_text(base_rule())
-    (where / "asm").mkdir(exist_ok=True)
-    for name in HEADERS:
-        text = (TREE / "arch/x86/include" / name).read_text()
-        (where / name).write_text(re.sub(r"#include .*|#define BIT.*", "", text))
     program = where / "base"
-    subprocess.run(["gcc", "-O1", "-w", "-DBIT(n)=(1UL<<(n))", "-DBIT_ULL(n)=(1ULL<<(n))",
-                    f"-I{where}", "-o", program, HERE / "base.c"], check=True)
+    subprocess.run([sys.executable, CC, "--tree", TREE, "gcc", "-O1", "-w", f"-iquote{where}",
+                    "-o", program, HERE / "base.c"], check=True)
     return program
 
 

@@ -1,63 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What cpufreq_schedutil.c uses of the kernel, for user space: one thread plays
- * all CPUs. Locks only check that they are used as locks.
+ * What cpufreq_schedutil.c uses of scheduler, cpufreq, sysfs and kthreads: one thread
+ * plays all CPUs. Locks only check that they are used as locks.
  */
-#ifndef SHIM_KERNEL_H
-#define SHIM_KERNEL_H
+#ifndef SHIM_SCHEDUTIL_H
+#define SHIM_SCHEDUTIL_H
 
-#include <assert.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
-
-typedef uint64_t u64;
-typedef int64_t s64;
-typedef uint32_t u32;
-typedef int32_t s32;
-typedef uint8_t u8;
-
-#define CONFIG_NO_HZ_COMMON	1
-#define CONFIG_SMP		1
-
-#define U32_MAX			UINT32_MAX
-#define NSEC_PER_USEC		1000L
-#define NSEC_PER_MSEC		1000000L
-#define NSEC_PER_SEC		1000000000L
-#define USEC_PER_MSEC		1000L
-#define SCHED_CAPACITY_SHIFT	10
-#define SCHED_CAPACITY_SCALE	1024L
-#define BIT(n)			(1UL << (n))
-#define GFP_KERNEL		0
-#define THIS_MODULE		NULL
-#define __init
-#undef __always_inline
-#define __always_inline		inline __attribute__((__always_inline__))
-#define noinline		__attribute__((__noinline__))
-#define likely(x)		__builtin_expect(!!(x), 1)
-#define unlikely(x)		__builtin_expect(!!(x), 0)
-#define READ_ONCE(x)		({ __typeof__(x) _r = *(volatile __typeof__(x) *)&(x); _r; })
-#define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
-#define smp_mb()		__asm__ volatile("mfence" ::: "memory")
-#define smp_wmb()		__asm__ volatile("" ::: "memory")
-#define container_of(p, t, m)	((t *)((char *)(p) - offsetof(t, m)))
-#define min(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
-				   _a < _b ? _a : (__typeof__(a))_b; })
-#define max(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
-				   _a > _b ? _a : (__typeof__(a))_b; })
-#define max3(a, b, c)		max(max(a, b), c)
-#define min_t(t, a, b)		min((t)(a), (t)(b))
-#define clamp_val(v, a, b)	min(max(v, a), b)
-#define div_u64(a, b)		((u64)(a) / (u32)(b))
-#define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
 #define cap_scale(v, s)		((v) * (s) >> SCHED_CAPACITY_SHIFT)
 #define u64_u32_load(x)		READ_ONCE(x)
-#define data_race(x)		(x)
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 #define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
 #define trace_sugov_judge_enabled()	false
@@ -65,20 +15,6 @@ typedef uint8_t u8;
 static inline void shim_trace(int dummy, ...) { (void)dummy; }
 enum { SUGOV_DUE, SUGOV_SAME, SUGOV_HELD, SUGOV_SETTLES };
 #define WARN_ON(c)		({ bool _c = (c); assert(!_c); _c; })
-#define IS_ERR(p)		((unsigned long)(p) >= -4095UL)
-#define PTR_ERR(p)		((long)(p))
-#define EXPORT_SYMBOL_GPL(x)
-#define EXPORT_SYMBOL(x)
-#define __rcu
-#define rcu_dereference_protected(p, c)	(p)
-#define rcu_dereference_sched(p)	(p)
-#define rcu_access_pointer(p)	(p)
-#define rcu_assign_pointer(p, v)	((p) = (v))
-
-/* The tick's length is that of the run */
-extern u64 shim_tick_ns;
-#define TICK_NSEC		((s64)shim_tick_ns)
-#define TICK_USEC		(TICK_NSEC / NSEC_PER_USEC)
 
 #define DEFINE_STATIC_KEY_FALSE(k)	bool k
 #define static_branch_likely(k)		(*(k))
@@ -105,37 +41,12 @@ static inline void shim_guard_end(bool **held) { shim_unlock(*held); }
 #define SHIM_GUARD(l)		bool *_guard __attribute__((cleanup(shim_guard_end))) = \
 				(shim_lock(&(l)->held), &(l)->held)
 
-struct list_head { struct list_head *next, *prev; };
-static inline void INIT_LIST_HEAD(struct list_head *l) { l->next = l->prev = l; }
-static inline void list_add(struct list_head *n, struct list_head *h)
-{
-	n->next = h->next;
-	n->prev = h;
-	h->next->prev = n;
-	h->next = n;
-}
-static inline void list_del(struct list_head *n)
-{
-	n->next->prev = n->prev;
-	n->prev->next = n->next;
-}
-#define list_for_each_entry(p, h, m)					\
-	for (p = container_of((h)->next, __typeof__(*p), m); &p->m != (h);	\
-	     p = container_of(p->m.next, __typeof__(*p), m))
-
 /* CPUs */
-#define MAX_CPUS		8
 typedef u32 cpumask_t;
 #define for_each_cpu(c, mask)	for ((c) = 0; (c) < MAX_CPUS; (c)++) if (*(mask) >> (c) & 1)
 #define cpumask_first(mask)	((unsigned int)__builtin_ctz(*(mask)))
 #define cpumask_test_cpu(c, mask)	(*(mask) >> (c) & 1)
-#define DEFINE_PER_CPU(t, n)	t n[MAX_CPUS]
-#define per_cpu(n, c)		((n)[c])
-#define per_cpu_ptr(n, c)	(*(n) + (c))
-#define this_cpu_ptr(n)		per_cpu_ptr(n, shim_cpu)
-#define smp_processor_id()	shim_cpu
 
-extern int shim_cpu;		/* that runs the present code */
 struct sched_avg { unsigned long util_avg, runnable_avg, util_est; };
 struct task_struct {
 	struct { struct sched_avg avg; } se;
@@ -189,9 +100,6 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
 #define idle_cpu(cpu)	(cpu_rq(cpu)->curr == cpu_rq(cpu)->idle && !cpu_rq(cpu)->nr_running)
-u64 local_clock(void);
-
-#define synchronize_rcu()	do { } while (0)
 
 /* cpufreq */
 struct kobject { int dummy; };
