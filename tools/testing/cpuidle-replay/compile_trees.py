@@ -51,7 +51,7 @@ def build(out: Path, name: str, tree: Path) -> list[str]:
         hide: list[str | Path] = ["objcopy", f"--keep-global-symbol={symbol}", target]
         for command in (compile_, hide):
             if subprocess.run(command).returncode:
-                raise Wrong(f"TREE: {source} cannot be compiled here; shim/ has what the governors of"
+                raise Wrong(f"TREE: {source} cannot be compiled here; tools/testing/shim has what the governors of"
                             " 6.12 and later use of the kernel")
         found.append(f"{name}-{governor}")
     if not found:
