@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import json
+import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_run(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     done = subprocess.run([sys.executable, "-m", "virtual_silicon", "compare", f"--out={tmp_path}"],
                           cwd=paths.ROOT / "tools/testing/virtual-silicon", text=True,
                           stdout=subprocess.PIPE, check=True)
-    rows = json.loads((tmp_path / "compare.json").read_text())
+    rows = list(csv.DictReader((tmp_path / "compare.csv").open()))
     said = {row["what"].split(",")[0].split(":")[0]: row for row in rows}
     highest = said["clock that counts as highest"]
     assert (highest["base"], highest["patched"]) == ("1670", "2101")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import platform
 import re
@@ -209,11 +210,11 @@ def compare_command(args: argparse.Namespace) -> int:
         results = dict(zip(images, pool.map(one, images)))
     rows = compare.table(m, results)
     print(f"\n{compare.text(m, rows)}\n")
-    (out / "compare.json").write_text(json.dumps(
-        [dict(zip(("what", *compare.KERNELS, "verdict", "believe"), row)) for row in rows],
-        indent=1) + "\n", encoding="utf-8")
+    with (out / "compare.csv").open("w", encoding="ascii") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            [("what", *compare.KERNELS, "verdict", "believe"), *rows])
     compare.draw(results, out / "compare.png")
-    print(f"The same as data: {out / 'compare.json'}; picture: {out / 'compare.png'}")
+    print(f"The same as data: {out / 'compare.csv'}; picture: {out / 'compare.png'}")
     return 0
 
 

@@ -3,8 +3,8 @@
 
 Both kernels' own sources are compiled in user space and asked about each row of
 data/turbo.csv whose turbo registers were read whole. Prints those on which the base
-differs from what virtual_silicon/machine/turbo.py makes of the registers: the table in the
-README at the top. tests/test_freq_max.py keeps that up to date. Needs build/linux.
+differs from what virtual_silicon/machine/turbo.py makes of the registers, which is
+results/freq-max.csv. tests/test_freq_max.py keeps that up to date. Needs build/linux.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from ...machine import turbo
 from . import decoder
@@ -124,18 +125,16 @@ def short(name: str) -> str:
     return "a sample" if sample else name.removeprefix("Intel ")
 
 
-def table(found: list[Row]) -> str:
+def write(found: list[Row], file: TextIO) -> None:
     """Where the base is wrong, the worst first."""
     read = [r for r in found if r.right() is not None]
     wrong = [r for r in read if r.right() != r.base]
-    lines = [f"{len(wrong)} of {len(read)} parts:", "",
-             "| part | family | base | ours | error of the base |",
-             "|---|---|---|---|---|"]
-    lines += [f"| {short(r.name)} | `{family(r.model)}` | {r.base} | {r.ours} | "
-              f"{r.error:+.1f} % |".replace(" -", " −")
-              for r in sorted(wrong, key=lambda r: r.error)]
-    return "\n".join(lines) + "\n"
+    file.write(f"# {len(wrong)} of {len(read)} parts: freq_max over the base clock, in 1/1024\n")
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(("part", "family", "base", "ours", "error of the base %"))
+    table.writerows((short(r.name), family(r.model), r.base, r.ours, f"{r.error:+.1f}")
+                    for r in sorted(wrong, key=lambda r: r.error))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(table(rows()))
+    write(rows(), sys.stdout)
