@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What documents say: figures of the README beside their source, links, heads of results."""
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from .. import paths, targets
+
+README = paths.TOP / "README.md"
+RESULTS = paths.TOP / "results"
+
+
+def said(pattern: str) -> tuple[str, ...]:
+    """The groups of what the README says once, over any line breaks."""
+    found = re.findall(pattern.replace(" ", r"\s+"), README.read_text("utf-8"))
+    assert len(found) == 1, pattern
+    return found[0] if isinstance(found[0], tuple) else (found[0],)
+
+
+def notes(name: str) -> list[str]:
+    return [line for line in (RESULTS / name).read_text("utf-8").splitlines()
+            if line.startswith("#")]
+
+
+def table(name: str) -> list[dict[str, str]]:
+    lines = (RESULTS / name).read_text("utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 150
+
+
+def test_demo() -> None:
+    sample = re.findall(r"^    (.+?) +(\S+) +(\S+) (better|same|worse)$",
+                        README.read_text("utf-8"), re.M)
+    assert sample == [
+        (r["what"], r["base"], r["patched"], r["verdict"]) for r in table("demo.csv")]
+
+
+def test_validation() -> None:
+    rows = table("validation.csv")
+    predicted = [r for r in rows if r["number"] == "predicted"]
+    near = [r for r in predicted if abs(float(r["error"].rstrip("%"))) <= 25]
+    assert said(r"with (\d+) published measurements: of (\d+) that the model predicts, "
+                r"(\d+) \((\d+) %\) are within 25 %") == (
+        str(len(rows)), str(len(predicted)), str(len(near)),
+        f"{100 * len(near) / len(predicted):.0f}")
+
+
+def test_sensitivity() -> None:
+    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight")
+    rows = table("sensitivity.csv")
+    conclusions = {r.pop("conclusion"): r for r in rows}
+    wrong = {}
+    for text, r in conclusions.items():
+        r.pop("in")
+        most = float(r.pop("holds up to"))
+        r = {name: float(v) for name, v in r.items()}
+        if bad := [v for v in r.values() if v > most]:
+            wrong[text] = (f"{min(r.values()):.2f}", f"{max(r.values()):.2f}", bad)
+    (_, (low, high, bad)), = wrong.items()
+    assert [w.lower() for w in said(r"(\w+) conclusions were repeated under (\w+) other "
+                                    r"assumptions. (\w+) hold under all")] == [
+        words[len(rows)], words[len(rows[0]) - 1], words[len(rows) - len(wrong)]]
+    assert said(r"does not hold under (\w+): the ratio is (\S+) to (\S+) \(") == (
+        words[len(bad)], low, high)
+
+
+def test_bench() -> None:
+    every = table("bench/agreement.csv")[-1]
+    assert every["table"] == "all"
+    assert " of ".join(said(r"(\d+) of (\d+) directions agree")) == every["same direction"]
+
+
+def test_freq_max() -> None:
+    errors = [abs(float(r["error of the base %"])) for r in table("freq-max.csv")]
+    of, = (line for line in notes("freq-max.csv") if " parts" in line)
+    assert said(r"wrong by (\S+) to (\S+) % on (\d+) of (\d+) \[parts") == (
+        str(min(errors)), str(max(errors)), *re.findall(r"(\d+) of (\d+)", of)[0])
+    assert said(r"\d+ of \d+ \[parts")[0].startswith(f"{len(errors)} of ")
+
+
+def test_chains() -> None:
+    rows = {r["setting"]: r["of performance"] for r in table("conversations.csv")
+            if r["load"] == "tbench-1"}
+    assert said(r"one client of tbench gets (\S+) of the rate that it has at the highest "
+                r"clock, instead of (\d\.\d+)\. ") == (rows["with"], rows["base"])
+
+
+def test_replay() -> None:
+    closed = {kind: mean(float(r["energy closed %"]) for r in table("replay/cells.csv")
+                         if r["traces"] == kind) for kind in ("recorded", "generated")}
+    assert said(r"it closes (\d+) % of the distance .*? on generated ones (\d+) %") == tuple(
+        f"{share:.0f}" for share in closed.values())
+
+
+def test_each_table_has_command_and_version() -> None:
+    files = sorted(RESULTS.rglob("*.csv"))
+    assert len(files) > 20
+    for file in files:
+        command, version = notes(str(file.relative_to(RESULTS)))[:2]
+        assert command.startswith("# command: ") and version.startswith("# version: "), file
+        for target in re.findall(r"\bmake ([a-z-]+)", command):
+            assert target in targets.TARGETS, file
+        heads = table(str(file.relative_to(RESULTS)))[0]
+        assert None not in heads and "" not in heads, file
+
+
+def tracked(pattern: str) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z", pattern], cwd=paths.TOP, check=True,
+                            capture_output=True, text=True).stdout
+    return [paths.TOP / name for name in listed.split("\0") if name]
+
+
+@pytest.mark.parametrize("document", tracked("*.md"), ids=lambda p: str(p.relative_to(paths.TOP)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text("utf-8")):
+        name, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", name):
+            continue
+        target = (document.parent / name).resolve() if name else document
+        assert target.exists(), link
+        if anchor:
+            heads = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.M)
+            assert anchor in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-")
+                              for h in heads], link
