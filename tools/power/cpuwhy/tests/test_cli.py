@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import textwrap
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -149,3 +150,24 @@ def test_installed(tmp_path: Path) -> None:
                           capture_output=True, text=True)
     assert done.returncode == 1 and "real parts of this name have 1057" in done.stdout
     assert (tmp_path / "usr/share/man/man8/cpuwhy.8").read_text().startswith(".TH CPUWHY 8")
+
+
+def samples() -> list[tuple[list[str], str]]:
+    """(arguments, the indented text under them) of the README's commands on recorded data."""
+    readme = (PROGRAM.parent / "README.md").read_text()
+    return [(re.split(r"\s+", argv), textwrap.dedent(text)) for argv, text in re.findall(
+        r"`cpuwhy ([^`]*tests/data/[^`]*)`[^\n]*:\n\n((?:    .*\n|\n(?=    ))+)", readme)]
+
+
+def test_readme_has_samples_of_each() -> None:
+    assert [argv[0] for argv, _ in samples()] == ["doctor", "idle", "freq", "freq"]
+
+
+@pytest.mark.parametrize("argv, sample", samples())
+def test_readme_sample_is_what_it_prints(argv: list[str], sample: str) -> None:
+    """In its order; only where there is an ellipsis lines are left out."""
+    done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, cwd=PROGRAM.parent)
+    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    for part in filter(None, sample.split("…\n")):
+        _, found, printed = printed.partition(part)
+        assert found, part
