@@ -27,6 +27,9 @@ something, 2 wrong input or options.
 """
 
 
+Commands = argparse._SubParsersAction  # its type has no public name
+
+
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 < value <= 86400:
@@ -65,13 +68,7 @@ def _live(parser: argparse.ArgumentParser) -> None:
                         help="write a picture")
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="cpuwhy", description=DESCRIPTION, epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument("--version", action="version", version=f"cpuwhy {VERSION}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
+def _add_idle(commands: Commands) -> None:
     sub = commands.add_parser(
         "idle", help="which idle states were wrong, by how much, and who woke the CPUs",
         description="How often each idle state was too deep, adequate or too shallow, by how"
@@ -91,6 +88,8 @@ def parser() -> argparse.ArgumentParser:
     _recording(sub)
     sub.set_defaults(run=_idle)
 
+
+def _add_freq(commands: Commands) -> None:
     sub = commands.add_parser(
         "freq", help="what was asked of the clocks, what came, and who waited for it",
         description="Requests and clocks of each CPU over time, and the episodes in which a task"
@@ -107,6 +106,8 @@ def parser() -> argparse.ArgumentParser:
     _recording(sub)
     sub.set_defaults(run=_freq)
 
+
+def _add_record(commands: Commands) -> None:
     sub = commands.add_parser(
         "record", help="record for `idle`, `freq` and `replay`",
         description="Record, as `idle --record` does, into a file; FILE.json beside it gets the"
@@ -120,6 +121,8 @@ def parser() -> argparse.ArgumentParser:
     _recording(sub)
     sub.set_defaults(run=_record)
 
+
+def _add_replay(commands: Commands) -> None:
     sub = commands.add_parser(
         "replay", help="make idle traces for cpuidle-replay of a recording",
         description="Write when each CPU was idle, when its next timer was due and what woke it"
@@ -132,6 +135,8 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--hz", type=int, default=0, help="CONFIG_HZ, if it is not recorded")
     sub.set_defaults(run=_replay)
 
+
+def _add_doctor(commands: Commands) -> None:
     sub = commands.add_parser(
         "doctor", help="what is set up badly, with the command that changes it",
         description="What is set up badly on this machine, a line each with what it does (slow,"
@@ -142,9 +147,21 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=_doctor)
 
+
+def _add_man(commands: Commands) -> None:
     sub = commands.add_parser("man", help="print the manual page",
                               description="Print the manual page, for man -l or to install.")
     sub.set_defaults(run=_man)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="cpuwhy", description=DESCRIPTION, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--version", action="version", version=f"cpuwhy {VERSION}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_idle, _add_freq, _add_record, _add_replay, _add_doctor, _add_man):
+        add(commands)
     return top
 
 

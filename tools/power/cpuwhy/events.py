@@ -20,7 +20,9 @@ from typing import IO
 
 from .errors import Fail
 
-#: (time in ns, CPU, what stands before the CPU, the event's own text)
+#: (time in ns, CPU, what stands before the CPU, name, the event's own text)
+Event = tuple[int, int, str, str, str]
+#: The same without the name
 Handler = Callable[[int, int, str, str], None]
 
 PACKAGES = {"perf": "linux-perf", "trace-cmd": "trace-cmd"}
@@ -241,12 +243,30 @@ class Reader:
                 " `perf script --ns` or `trace-cmd report -t`")
 
     def _read(self, lines: IO[str]) -> None:
-        # Most of the time is spent here: one line of usual form costs a split, three
-        # slices and a look-up. Whatever is unusual goes through a regular expression.
         handlers = self.handlers
         counts: dict[str, list[int]] = {}
         plain: dict[str, tuple[str, list[int], Handler | None]] = {}
-        number = last = first = 0
+        number = now = first = 0
+        for now, cpu, head, name, text in self._events(lines):
+            known = plain.get(name)
+            if known is None:
+                short = name.strip().rpartition(":")[2]
+                known = plain[name] = (short, counts.setdefault(short, [0]), handlers.get(short))
+            known[1][0] += 1
+            number += 1
+            if known[2] is not None:
+                known[2](now, cpu, head, text)
+            if not first:
+                first = now
+            if not number & 0xffff:
+                self._progress(now, self.facts)
+        facts = self.facts
+        facts.events, facts.first, facts.last = number, first, now
+        facts.seen = {name: count[0] for name, count in counts.items()}
+
+    def _events(self, lines: IO[str]) -> Iterator[Event]:
+        # Most of the time is spent here: one line of usual form costs a split, three
+        # slices and a look-up. Whatever is unusual goes through a regular expression.
         # trace.dat may have several buffers, and even another clock in each: the first
         # event's is read.
         several, buffer = self.source.kind == "trace-cmd", None
@@ -261,39 +281,22 @@ class Reader:
                 else:
                     now = int(stamp)        # some traces have plain ns; 1.234567 is no int
                     self.facts.plain_ns = True
-                cpu = int(line[at - 3:at])
+                event = now, int(line[at - 3:at]), line[:at - 4], name, text
             except (ValueError, IndexError):
-                parsed = self._unusual(line)
-                if parsed is None:
+                unusual = self._unusual(line)
+                if unusual is None:
                     continue
-                now, cpu, head, name, text = parsed
-            else:
-                head = line[:at - 4]
+                event = unusual
             if several:
                 if buffer is None:
-                    match = BUFFER.match(head)
+                    match = BUFFER.match(event[2])
                     buffer = match[0] if match else " "
-                if not head.startswith(buffer):
+                if not event[2].startswith(buffer):
                     self.facts.other_buffers += 1
                     continue
-            known = plain.get(name)
-            if known is None:
-                short = name.strip().rpartition(":")[2]
-                known = plain[name] = (short, counts.setdefault(short, [0]), handlers.get(short))
-            known[1][0] += 1
-            number += 1
-            if known[2] is not None:
-                known[2](now, cpu, head, text)
-            if not first:
-                first = now
-            last = now
-            if not number & 0xffff:
-                self._progress(now, self.facts)
-        facts = self.facts
-        facts.events, facts.first, facts.last = number, first, last
-        facts.seen = {name: count[0] for name, count in counts.items()}
+            yield event
 
-    def _unusual(self, line: str) -> tuple[int, int, str, str, str] | None:
+    def _unusual(self, line: str) -> Event | None:
         if line.startswith("#"):
             self._header(line)
             return None

@@ -163,7 +163,7 @@ def test_readme_has_samples_of_each() -> None:
     assert [argv[0] for argv, _ in samples()] == ["doctor", "idle", "freq", "freq"]
 
 
-@pytest.mark.parametrize("argv, sample", samples())
+@pytest.mark.parametrize("argv, sample", samples(), ids=[" ".join(a) for a, _ in samples()])
 def test_readme_sample_is_what_it_prints(argv: list[str], sample: str) -> None:
     """In its order; only where there is an ellipsis lines are left out."""
     done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, cwd=PROGRAM.parent)
