@@ -6,7 +6,7 @@ For each cell and set of traces (recorded ones, and those of generate_traces.py 
 seed): of the distance between the best opponent and the least energy, the share
 that the governor closes, the same for adequate choices, its worst trace, its tick
 stops and its exit latency. Each trace weighs the same; the best opponent is the one
-with the best mean. Below come the traces on which it loses, by name. Where there are
+with the best mean. A second table has the traces on which it loses. Where there are
 several sets, figures are medians over them, with the least and the greatest.
 """
 from __future__ import annotations
@@ -19,8 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean, median
@@ -168,10 +169,6 @@ def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> 
     return found
 
 
-HEADING = ("| states | HZ | latency | adequate % | closed | energy | closed | worst trace, energy |"
-           " tick stops of menu's | exit latency to bound's |\n|---|---|---|---|---|---|---|---|---|---|")
-
-
 CELLS = ("traces", "states", "hz", "latency", "adequate best %", "adequate %", "adequate closed %",
          "adequate closed least", "adequate closed most", "energy best", "energy", "energy closed %",
          "energy closed least", "energy closed most", "worst trace", "worst energy %",
@@ -196,17 +193,6 @@ def values(cells: list[Cell]) -> list[str]:
             f"{median(c.latency_more for c in cells):+.1f}"]
 
 
-def row(cells: list[Cell]) -> str:
-    """The same for the terminal."""
-    table, hz, latency, *rest = values(cells)
-    many = len(cells) > 1
-    a_best, a, a_closed, a_low, a_high, e_best, e, e_closed, e_low, e_high, worst, more, stops, late = rest
-    return " | ".join([
-        f"| `{table}`", hz, latency, f"{a_best} → {a}", a_closed + f" ({a_low}..{a_high})" * many + " %",
-        f"{e_best} → {e}", e_closed + f" ({e_low}..{e_high})" * many + " %", f"{more} % {worst}",
-        f"{stops} %", f"{late} % |"])
-
-
 def losers(cells: list[Cell], margin: float) -> list[tuple[str, ...]]:
     """By trace: where it takes more energy, or stops the tick more often, than it may; LOSERS
     without the kind of the traces."""
@@ -228,12 +214,6 @@ def losers(cells: list[Cell], margin: float) -> list[tuple[str, ...]]:
     return found
 
 
-def told(loser: tuple[str, ...]) -> str:
-    name, measure, ours, theirs, opponent, where, cells = loser
-    against = f", {opponent} {theirs}" if theirs else f" over {opponent}"
-    return f"- {name}: {measure} {ours}{against}, in `{where}`; in {cells} cells"
-
-
 def kinds(cells: list[Cell]) -> dict[str, list[Cell]]:
     """Sets of one kind belong together: `seed 1` and `seed 2` are generated ones."""
     found: dict[str, list[Cell]] = {}
@@ -250,29 +230,19 @@ def grouped(cells: list[Cell]) -> list[list[Cell]]:
     return list(by_key.values())
 
 
-def write_csv(directory: Path, cells: list[Cell], margin: float) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
+def tables(cells: list[Cell], margin: float) -> dict[str, list[Sequence[str]]]:
+    """The rows of cells.csv and losers.csv."""
     some = kinds(cells)
-    for name, head, rows in (
-            ("cells", CELLS, [[kind, *values(g)] for kind, c in some.items() for g in grouped(c)]),
-            ("losers", LOSERS, [[kind, *x] for kind, c in some.items() for x in losers(c, margin)])):
-        with (directory / f"{name}.csv").open("w", encoding="ascii") as file:
-            csv.writer(file, lineterminator="\n").writerows([head, *rows])
+    return {"cells": [CELLS, *([kind, *values(g)] for kind, c in some.items() for g in grouped(c))],
+            "losers": [LOSERS, *([kind, *x] for kind, c in some.items() for x in losers(c, margin))]}
 
 
-def report(cells: list[Cell], governor: str, opponents: list[str], margin: float) -> str:
-    lines = [f"{governor} against the best of {', '.join(opponents)}; the bound is the least energy.", ""]
-    for kind, some in kinds(cells).items():
-        lines += [f"### {kind.capitalize()} traces", "", HEADING]
-        lines += [row(group) for group in grouped(some)]
-        low = min(some, key=lambda c: c.energy_closed)
-        lines += ["", f"Over all cells: energy {mean(c.energy_closed for c in some):.0f} % closed (least"
-                  f" {low.energy_closed:.0f} % in {low.table} {low.hz} {low.share}), adequate"
-                  f" {mean(c.adequate_closed for c in some):.0f} % (least"
-                  f" {min(c.adequate_closed for c in some):.0f} %).", ""]
-        lines += [told(x) for x in losers(some, margin)] or [f"No trace on which it takes more than {margin:g} % more energy."]
-        lines.append("")
-    return "\n".join(lines)
+def over_all(kind: str, cells: list[Cell]) -> str:
+    low = min(cells, key=lambda c: c.energy_closed)
+    return (f"{kind}, over all cells: energy {mean(c.energy_closed for c in cells):.0f} % closed (least"
+            f" {low.energy_closed:.0f} % in {low.table} {low.hz} {low.share}), adequate"
+            f" {mean(c.adequate_closed for c in cells):.0f} % (least"
+            f" {min(c.adequate_closed for c in cells):.0f} %)")
 
 
 def available(program: Path) -> list[str]:
@@ -313,7 +283,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--against", nargs="+", metavar="GOVERNOR",
                         help="default: base-menu, base-teo, and teo of the trees that the program was built with")
     parser.add_argument("--margin", type=float, default=5, help="percent of energy (default: 5)")
-    parser.add_argument("--csv", type=Path, metavar="DIRECTORY", help="write cells.csv and losers.csv there")
+    parser.add_argument("--csv", type=Path, metavar="DIRECTORY", help="write cells.csv and losers.csv there (default: stdout)")
     parser.add_argument("--json", type=Path, help="write all figures there, of each trace too")
     parser.add_argument("--jobs", type=int, default=2, help="replays at a time (default: 2)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -350,9 +320,14 @@ def main() -> int:
     cells = [judge(runs[key], args.governor, opponents, "base-menu",
                    table=key[0], hz=key[1], share=key[2], set=key[3])
              for key in itertools.product(args.states, args.hz, args.exit_latency, sets)]
-    print(report(cells, args.governor, opponents, args.margin))
     if args.csv:
-        write_csv(args.csv, cells, args.margin)
+        args.csv.mkdir(parents=True, exist_ok=True)
+    for name, rows in tables(cells, args.margin).items():
+        with (args.csv / f"{name}.csv").open("w") if args.csv else nullcontext(sys.stdout) as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    print(f"{args.governor} against the best of {', '.join(opponents)}; the bound is the least energy")
+    for kind, some in kinds(cells).items():
+        print(over_all(kind, some))
     if args.json:
         args.json.write_text(json.dumps([asdict(c) for c in cells], indent=1) + "\n")
     return 0

@@ -2,7 +2,6 @@
 """against_best.py and cost.py on figures worked out by hand, and what generate_traces.py writes."""
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
@@ -64,26 +63,27 @@ def test_cell() -> None:
     assert c.traces[0].stops_more()
 
 
-def test_cells_report_names_losers() -> None:
+def test_losers_are_named() -> None:
     c = cell()
     c.traces[0].stops = 200
-    text = against_best.report([c], "teo", ["base-menu", "base-teo"], 3)
-    assert "- b: energy % +4.0 over base-teo, in `t 250 full`; in 1 cells" in text
-    assert "- a: tick stops 200, base-menu 100, in `t 250 full`; in 1 cells" in text
-    assert "No trace on which" in against_best.report([cell()], "teo", ["base-menu", "base-teo"], 5)
+    _, *losers = against_best.tables([c], 3)["losers"]
+    assert losers == [["recorded", "b", "energy %", "+4.0", "", "base-teo", "t 250 full", "1"],
+                      ["recorded", "a", "tick stops", "200", "100", "base-menu", "t 250 full", "1"]]
+    assert against_best.tables([cell()], 5)["losers"] == [against_best.LOSERS]
 
 
-def test_cells_csv(tmp_path: Path) -> None:
-    """What the report says, as data: a row for each cell, one for each loser."""
-    against_best.write_csv(tmp_path, [cell()], 3)
-    line, = csv.DictReader((tmp_path / "cells.csv").open())
-    shown = against_best.row([cell()])
-    assert line["traces"] == "recorded" and line["worst trace"] == "b"
-    assert f"{line['adequate best %']} → {line['adequate %']} | {line['adequate closed %']} %" in shown
-    assert f"{line['energy best']} → {line['energy']} | {line['energy closed %']} %" in shown
-    assert len(set(against_best.CELLS)) == len(against_best.CELLS) == len(line)
-    loser, = csv.DictReader((tmp_path / "losers.csv").open())
-    assert (loser["trace"], loser["of the governor"], loser["opponent"]) == ("b", "+4.0", "base-teo")
+def test_row_of_a_cell() -> None:
+    """Two sets of one kind: the median, and its ends."""
+    other = cell()
+    other.energy_closed, other.best = 50, 1.5
+    head, line = against_best.tables([cell(), other], 5)["cells"]
+    row = dict(zip(head, line, strict=True))
+    assert (row["traces"], row["states"], row["hz"], row["latency"]) == ("recorded", "t", "250", "full")
+    assert (row["energy closed %"], row["energy closed least"], row["energy closed most"]) == ("42", "33", "50")
+    assert (row["energy best"], row["energy"], row["worst trace"]) == ("1.400", "1.200", "b")
+    assert (row["adequate best %"], row["adequate %"], row["adequate closed %"]) == ("70.0", "75.0", "17")
+    assert (row["worst energy %"], row["tick stops % of menu"], row["exit latency % over bound"]) == (
+        "+4.0", "129", "+12.5")
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="governor-replay is not built")
@@ -92,10 +92,12 @@ def test_cells_replays_in_parallel(tmp_path: Path) -> None:
     traces = generate_traces.write(tmp_path / "in", 5, ["periodic_73", "bursts_8", "phases"])
     done = subprocess.run([HERE / "against_best.py", "--program", PROGRAM, "--traces", tmp_path / "in", "--seeds",
                            "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--against", "base-menu",
-                           "--quiet", "--json", tmp_path / "out", "--", "--overhead-ns", "3000"],
+                           "--quiet", "--json", tmp_path / "out", "--csv", tmp_path, "--", "--overhead-ns", "3000"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     got, = json.loads((tmp_path / "out").read_text())
+    assert (tmp_path / "cells.csv").read_text().splitlines()[1].startswith("recorded,skx,1000,half,")
+    assert (tmp_path / "losers.csv").read_text().startswith("traces,trace,measure,")
     lines = run("--json", "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--overhead-ns", "3000",
                 *traces).stdout.splitlines()
     energies = {run_["trace"]: run_["governors"]["teo"]["energy"] / run_["governors"]["least-energy"]["energy"]
