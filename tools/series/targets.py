@@ -156,6 +156,7 @@ def test() -> int:
         ("cpuwhy", lambda: testrun.pytest("cpuwhy", paths.CPUWHY / "tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
+        ("units", lambda: testrun.pytest("units", paths.UNIT)),
         ("fuzz", lambda: testrun.pytest("fuzz", paths.FUZZ / "tests")),
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),

@@ -3,20 +3,16 @@
  * What sysfs shows of latencies and residencies: whole microseconds, of which a
  * latency limit admits the state and one less does not; 0 is for POLL only.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include <kunit/test.h>
 #include <linux/cpuidle.h>
-
-#define DIV_ROUND_UP_ULL(n, d)	(((unsigned long long)(n) + (d) - 1) / (d))
 
 // FROM drivers/cpuidle/sysfs.c: define_show_state_time_function
 define_show_state_time_function(exit_latency)
 define_show_state_time_function(target_residency)
 
-int main(void)
+static void microseconds_test(struct kunit *test)
 {
 	static const s64 ns[] = { 0, 1, 200, 999, 1000, 1001, 2000, 290000, 5000000000 };
-	int failures = 0;
 
 	for (int i = 0; i < ARRAY_SIZE(ns); i++) {
 		struct cpuidle_state state = {
@@ -28,11 +24,16 @@ int main(void)
 		show_state_exit_latency(&state, NULL, latency);
 		show_state_target_residency(&state, NULL, residency);
 		us = atoll(latency);
-		if (us * 1000 >= ns[i] && (us - 1) * 1000 < ns[i] && atoll(residency) == us)
-			continue;
-		printf("# %lld ns: latency %s# residency %s", ns[i], latency, residency);
-		failures++;
+		KUNIT_EXPECT_GE(test, us * 1000, ns[i]);
+		KUNIT_EXPECT_LT(test, (us - 1) * 1000, ns[i]);
+		KUNIT_EXPECT_STREQ(test, residency, latency);
 	}
-	printf("%s\n", failures ? "not ok" : "ok");
-	return failures != 0;
 }
+
+static struct kunit_case latency_cases[] = {
+	KUNIT_CASE(microseconds_test),
+	{}
+};
+
+static struct kunit_suite latency_suite = { .name = "latency", .test_cases = latency_cases };
+kunit_test_suite(latency_suite);

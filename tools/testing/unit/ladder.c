@@ -4,7 +4,7 @@
  * state, none above the limit, gets to the deepest one that is left if idle times are
  * long, and to the shallowest if they are short.
  */
-#include <stdio.h>
+#include <kunit/test.h>
 
 #define SHIM_INIT	ladder_init
 #include "drivers/cpuidle/governors/ladder.c"
@@ -18,7 +18,7 @@ static struct cpuidle_governor *ladder;
 static struct cpuidle_driver drv = { .state_count = STATES };
 static struct cpuidle_device dev;
 static s64 limit_ns;
-static int failures;
+static struct kunit *test;
 
 int cpuidle_register_governor(struct cpuidle_governor *gov)
 {
@@ -33,9 +33,8 @@ s64 cpuidle_governor_latency_req(unsigned int cpu)
 
 static void wrong(unsigned int disabled, const char *text, int state)
 {
-	printf("# disabled 0x%x, limit %lld ns: %s, state %d\n", disabled, limit_ns, text,
-	       state);
-	failures++;
+	KUNIT_FAIL(test, "disabled 0x%x, limit %lld ns: %s, state %d", disabled, limit_ns, text,
+		   state);
 }
 
 static bool allowed(unsigned int disabled, int i)
@@ -67,23 +66,22 @@ static void stretch(unsigned int disabled, bool is_short, int expected)
 		wrong(disabled, is_short ? "short idle times end in" : "long ones in", state);
 }
 
-int main(void)
+/* Each set of disabled states and each limit, after a while of long idle times */
+static void each(struct kunit *t, void (*then)(unsigned int disabled, int shallow, int deep))
 {
-	static const s64 limits[] = { 0, 200, 1000, 2000, 290000 };
-	unsigned int disabled;
-
+	test = t;
 	drv.states[0].flags = CPUIDLE_FLAG_POLLING;
 	for (int i = 0; i < STATES; i++)
 		drv.states[i].exit_latency_ns = latency_ns[i];
 	ladder_init();
 
-	for (disabled = 0; disabled < 1 << STATES; disabled += 2) {
-		for (int l = 0; l < ARRAY_SIZE(limits); l++) {
+	for (unsigned int disabled = 0; disabled < 1 << STATES; disabled += 2) {
+		for (int l = 0; l < STATES; l++) {
 			int deepest = 0, shallowest = 0;
 
 			for (int i = 0; i < STATES; i++)
 				dev.states_usage[i].disable = disabled >> i & 1;
-			limit_ns = limits[l];
+			limit_ns = latency_ns[l];
 			for (int i = STATES - 1; i > 0; i--)
 				if (allowed(disabled, i))
 					shallowest = i;
@@ -92,18 +90,52 @@ int main(void)
 					deepest = i;
 			ladder->enable(&drv, &dev);
 			stretch(disabled, false, deepest);
-			stretch(disabled, true, shallowest);
-			limit_ns = S64_MAX;	/* the limit is over, and back */
-			for (int i = 0; i < 60; i++)
-				rest(false);
-			limit_ns = limits[l];
-			stretch(disabled, false, deepest);
-			limit_ns = 0;	/* somebody asks for no latency, for a while */
-			stretch(disabled, false, 0);
-			limit_ns = limits[l];
+			then(disabled, shallowest, deepest);
+			limit_ns = latency_ns[l];
 			stretch(disabled, false, deepest);
 		}
 	}
-	printf("%s\n", failures ? "not ok" : "ok");
-	return failures != 0;
 }
+
+static void short_ones(unsigned int disabled, int shallow, int deep)
+{
+	stretch(disabled, true, shallow);
+}
+
+static void no_limit(unsigned int disabled, int shallow, int deep)
+{
+	limit_ns = S64_MAX;
+	for (int i = 0; i < 60; i++)
+		rest(false);
+}
+
+static void no_latency(unsigned int disabled, int shallow, int deep)
+{
+	limit_ns = 0;
+	stretch(disabled, false, 0);
+}
+
+static void short_idle_test(struct kunit *t)
+{
+	each(t, short_ones);
+}
+
+static void limit_is_lifted_test(struct kunit *t)
+{
+	each(t, no_limit);
+}
+
+static void no_latency_for_a_while_test(struct kunit *t)
+{
+	each(t, no_latency);
+}
+
+static struct kunit_case ladder_cases[] = {
+	KUNIT_CASE(short_idle_test),
+	KUNIT_CASE(limit_is_lifted_test),
+	KUNIT_CASE(no_latency_for_a_while_test),
+	{}
+};
+
+static struct kunit_suite ladder_suite = { .name = "ladder", .test_cases = ladder_cases };
+kunit_test_suite(ladder_suite);

@@ -6,9 +6,7 @@
  * interrupt may wait for the way out of the idle state, and no handler may run
  * without IBRS or before a rest.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include <kunit/test.h>
 #include <linux/cpuidle.h>
 
 #define nop()		instruction()
@@ -30,16 +28,14 @@ static struct {
 	int rest;		/* in the middle of this rest */
 } event;
 static u64 tsc, limit, rest_end, event_tsc;
-static int ops, rests, operand, failures;
+static int ops, rests, operand;
 static bool polling, resched, armed, triggered, irqs, shadow, pending, ibrs, verw;
 static bool handled, is_state;
-static const char *what;
+static struct kunit *test;
 
 static void wrong(const char *text)
 {
-	printf("# %s, event %d at %d, rest %d: %s\n", what, event.what, event.at,
-	       event.rest, text);
-	failures++;
+	KUNIT_FAIL(test, "event %d at %d, rest %d: %s", event.what, event.at, event.rest, text);
 }
 
 static void happens(void)
@@ -179,7 +175,7 @@ static void __update_spec_ctrl(u64 value)
 
 // FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_C02_STATE UMWAIT_C01_STATE umwait_deadline umwait_need_resched
 // FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg __intel_idle_umwait intel_idle_take_irqs intel_idle_umwait intel_idle_umwait_ibrs
-static bool umwait_poll_on = true;
+static bool umwait_poll_on;
 static u32 umwait_poll_state;
 // FROM arch/x86/include/asm/idle_poll.h: idle_poll_wait
 
@@ -221,9 +217,32 @@ static u64 run(int (*enter)(void))
 	return tsc - begin;
 }
 
-static void explore(const char *name, int (*enter)(void), u64 os_limit)
+static int state(void)
 {
-	what = name;
+	return intel_idle_umwait(&dev, &drv, 1) - 1;
+}
+
+static int state_ibrs(void)
+{
+	return intel_idle_umwait_ibrs(&dev, &drv, 1) - 1;
+}
+
+/* With two instructions of the loop around it: STI holds interrupts back for one. */
+static int poll_wait(void)
+{
+	idle_poll_wait(POLL_NS);
+	nop();
+	nop();
+	return 0;
+}
+
+static void explore(struct kunit *t, int (*enter)(void), u64 os_limit)
+{
+	test = t;
+	is_state = enter != poll_wait;
+	umwait_poll_on = true;
+	umwait_poll_state = UMWAIT_C01_STATE;
+	drv.states[1].flags = UMWAIT2flg(UMWAIT_C01_STATE) | CPUIDLE_FLAG_POLLING;
 	event.what = NOTHING;
 	event.rest = 0;
 	fresh(os_limit);
@@ -247,40 +266,54 @@ static void explore(const char *name, int (*enter)(void), u64 os_limit)
 	}
 }
 
-static int state(void)
+static void umwait_test(struct kunit *t)
 {
-	return intel_idle_umwait(&dev, &drv, 1) - 1;
+	explore(t, state, 0);
 }
 
-static int state_ibrs(void)
+static void umwait_limited_test(struct kunit *t)
 {
-	return intel_idle_umwait_ibrs(&dev, &drv, 1) - 1;
+	explore(t, state, LIMIT);
 }
 
-/* With two instructions of the loop around it: STI holds interrupts back for one. */
-static int poll_wait(void)
+static void umwait_ibrs_test(struct kunit *t)
 {
-	idle_poll_wait(POLL_NS);
-	nop();
-	nop();
-	return 0;
+	explore(t, state_ibrs, 0);
 }
 
-int main(void)
+static void umwait_ibrs_limited_test(struct kunit *t)
 {
-	drv.states[1].flags = UMWAIT2flg(UMWAIT_C01_STATE) | CPUIDLE_FLAG_POLLING;
-	umwait_poll_state = UMWAIT_C01_STATE;
-	for (int limited = 0; limited < 2; limited++) {
-		is_state = true;
-		explore("intel_idle_umwait", state, limited * LIMIT);
-		explore("intel_idle_umwait_ibrs", state_ibrs, limited * LIMIT);
-		is_state = false;
-		explore("idle_poll_wait", poll_wait, limited * LIMIT);
-	}
+	explore(t, state_ibrs, LIMIT);
+}
+
+static void poll_test(struct kunit *t)
+{
+	explore(t, poll_wait, 0);
+}
+
+static void poll_limited_test(struct kunit *t)
+{
+	explore(t, poll_wait, LIMIT);
+}
+
+static void poll_off_test(struct kunit *t)
+{
 	umwait_poll_on = false;
 	rests = 0;
-	if (idle_poll_wait(POLL_NS) || rests)
-		wrong("rests though it is off");
-	printf("%s\n", failures ? "not ok" : "ok");
-	return failures != 0;
+	KUNIT_EXPECT_FALSE(t, idle_poll_wait(POLL_NS));
+	KUNIT_EXPECT_EQ(t, rests, 0);
 }
+
+static struct kunit_case wait_cases[] = {
+	KUNIT_CASE(umwait_test),
+	KUNIT_CASE(umwait_limited_test),
+	KUNIT_CASE(umwait_ibrs_test),
+	KUNIT_CASE(umwait_ibrs_limited_test),
+	KUNIT_CASE(poll_test),
+	KUNIT_CASE(poll_limited_test),
+	KUNIT_CASE(poll_off_test),
+	{}
+};
+
+static struct kunit_suite wait_suite = { .name = "wait", .test_cases = wait_cases };
+kunit_test_suite(wait_suite);

@@ -3,14 +3,11 @@
  * When intel_idle offers the state entered by UMWAIT, and what it is like: all
  * combinations of the option, the model, the CPU's features and states_off.
  */
-#include <stdio.h>
-#include <string.h>
-
+#include <kunit/test.h>
 #include <linux/cpuidle.h>
 
 #define __initdata
 #define __ro_after_init
-#define BIT(n)			(1UL << (n))
 #define pr_info(...)		snprintf(said, sizeof(said), __VA_ARGS__)
 
 enum { X86_FEATURE_HYPERVISOR, X86_FEATURE_KERNEL_IBRS, X86_BUG_MONITOR, FEATURES };
@@ -45,17 +42,16 @@ static int intel_idle_umwait_ibrs(struct cpuidle_device *dev, struct cpuidle_dri
 static enum c02_mode c02_mode;
 // FROM drivers/idle/intel_idle.c: umwait_states intel_idle_umwait_wanted intel_idle_init_umwait intel_idle_report_umwait
 
-static int failures;
+static struct kunit *test;
 
 static void check(bool right, const char *text)
 {
 	if (right)
 		return;
-	printf("# mode %d, model %d %d, WAITPKG %d, guest %d, erratum %d, IBRS %d %d, mask %u: %s\n",
-	       c02_mode, !!icpu, model.has_c02, !!umwait_ns_mult, has[X86_FEATURE_HYPERVISOR],
-	       has[X86_BUG_MONITOR], has[X86_FEATURE_KERNEL_IBRS], ibrs_off,
-	       disabled_states_mask, text);
-	failures++;
+	KUNIT_FAIL(test, "model %d %d, WAITPKG %d, guest %d, erratum %d, IBRS %d %d, mask %u: %s",
+		   !!icpu, model.has_c02, !!umwait_ns_mult, has[X86_FEATURE_HYPERVISOR],
+		   has[X86_BUG_MONITOR], has[X86_FEATURE_KERNEL_IBRS], ibrs_off,
+		   disabled_states_mask, text);
 }
 
 /* POLL, what the driver adds, and so many states of MWAIT after it */
@@ -101,8 +97,10 @@ static void boot(int mwait_states)
 	}
 }
 
-int main(void)
+static void each_machine(struct kunit *t, enum c02_mode mode)
 {
+	test = t;
+	c02_mode = mode;
 	for (int bits = 0; bits < 1 << 8; bits++) {
 		icpu = bits & 1 ? &model : NULL;
 		model.has_c02 = bits & 2;
@@ -112,12 +110,39 @@ int main(void)
 		has[X86_FEATURE_KERNEL_IBRS] = bits & 32;
 		ibrs_off = bits & 64;
 		disabled_states_mask = bits & 128 ? 2 : 1 | 4;
-		for (c02_mode = C02_AUTO; c02_mode <= C02_C01; c02_mode++) {
-			boot(0);
-			boot(1);
-			boot(3);
-		}
+		boot(0);
+		boot(1);
+		boot(3);
 	}
-	printf("%s\n", failures ? "not ok" : "ok");
-	return failures != 0;
 }
+
+static void auto_test(struct kunit *t)
+{
+	each_machine(t, C02_AUTO);
+}
+
+static void on_test(struct kunit *t)
+{
+	each_machine(t, C02_ON);
+}
+
+static void off_test(struct kunit *t)
+{
+	each_machine(t, C02_OFF);
+}
+
+static void c01_test(struct kunit *t)
+{
+	each_machine(t, C02_C01);
+}
+
+static struct kunit_case driver_cases[] = {
+	KUNIT_CASE(auto_test),
+	KUNIT_CASE(on_test),
+	KUNIT_CASE(off_test),
+	KUNIT_CASE(c01_test),
+	{}
+};
+
+static struct kunit_suite driver_suite = { .name = "driver", .test_cases = driver_cases };
+kunit_test_suite(driver_suite);

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Each case of each unit that units.py runs."""
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+import units
+
+pytestmark = pytest.mark.skipif(not units.LINUX.is_dir(), reason="no build/linux (make tree)")
+
+run = functools.cache(units.run)
+
+
+@pytest.mark.parametrize("unit,case", [(u, c) for u in units.UNITS for c in units.cases(u)])
+def test_case(unit: str, case: str) -> None:
+    """Of a case with parameters there is a line for each."""
+    done = run(unit, units.LINUX)
+    lines = re.findall(rf"^(?:not )?ok {case}\b.*", done.stdout, re.M)
+    assert lines, f"the program ended before: {done.stderr}"
+    assert not [line for line in lines if line.startswith("not")], done.stdout
+
+
+@pytest.mark.parametrize("said,part", [("void absent(void)\n{\n}\n", "present"), ("", "wait")])
+def test_what_is_not_there_cannot_be_built(tmp_path: Path, said: str, part: str) -> None:
+    (tmp_path / "x.c").write_text(said)
+    match = re.match(r"(\S+): (.+)", f"x.c: {part}")
+    assert match
+    with pytest.raises(units.Unbuildable, match=f"x.c has no {part}"):
+        units.parts(tmp_path, match)

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Runs units of the kernel's source as programs, under sanitizers.
+
+A unit is a KUnit suite: one of the kernel's own (NAME_kunit.c), or one of those beside
+this file. In these a line "// FROM file: name name..." is replaced by the definitions of
+these functions, macros and variables, as the tree has them.
+
+Exit status 1: a case failed; 2: a part is not there, or it does not compile.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[2]
+LINUX = TOP / "build/linux"
+CC = TOP / "tools/testing/shim/cc.py"
+#: What is compiled with a unit of the kernel's
+WITH = {"freq_policy": "freq_policy.c", "turbo_table": "turbo_table.c"}
+UNITS = {file.stem.removesuffix("_kunit"): file
+         for directory in ("arch/x86/kernel/cpu", "drivers/cpuidle/governors", "kernel/sched")
+         for file in sorted((TOP / directory).glob("*_kunit.c"))
+         } | {file.stem: file for file in sorted(HERE.glob("*.c"))}
+
+_FROM = re.compile(r"^// FROM (\S+): (.+)$", re.M)
+
+
+class Unbuildable(Exception):
+    pass
+
+
+def cases(unit: str) -> list[str]:
+    return re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", UNITS[unit].read_text())
+
+
+def definition(lines: list[str], name: str) -> list[str] | None:
+    """The lines from the one that begins the definition to the one that ends it."""
+    begins = re.compile(rf"^(#define |[a-z][\w *]*[ *])?{re.escape(name)}\b[^;]*$|"
+                        rf"^[a-z].*\b{re.escape(name)}(\[\])?[\w ]* = [^{{]*;?.*$")
+    for first, line in enumerate(lines):
+        if not begins.match(line):
+            continue
+        last = first
+        if line.startswith("#define "):
+            while lines[last].endswith("\\"):
+                last += 1
+        elif not line.endswith(";") and not re.match(rf"{re.escape(name)}\(", line):
+            while last + 1 < len(lines) and not lines[last].startswith("}"):
+                last += 1
+        return lines[first:last + 1]
+    return None
+
+
+def parts(tree: Path, match: re.Match[str]) -> str:
+    lines = (tree / match[1]).read_text().splitlines()
+    out = []
+    for name in match[2].split():
+        found = definition(lines, name)
+        if found is None:
+            raise Unbuildable(f"{match[1]} has no {name}")
+        out += found
+    return "\n".join(out)
+
+
+def run(unit: str, tree: Path) -> subprocess.CompletedProcess[str]:
+    """Its output has a line "ok NAME" or "not ok NAME" for each case."""
+    file = UNITS[unit]
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        if file.parent == HERE:
+            source = scratch / file.name
+            source.write_text(_FROM.sub(lambda match: parts(tree, match), file.read_text()))
+            sources = [source]
+        else:
+            beside = tree / file.parent.relative_to(TOP)
+            sources = [beside / n for n in (file.name, WITH.get(unit)) if n]
+        built = subprocess.run(
+            [sys.executable, CC, "--tree", tree, "--tree", LINUX, "gcc", "-O1", "-g", "-w",
+             "-fmax-errors=3", "-fsanitize=address,undefined", "-fno-sanitize-recover",
+             f"-iquote{tree}", "-o", scratch / "unit", *sources],
+            capture_output=True, text=True)
+        if built.returncode:
+            raise Unbuildable(built.stderr)
+        # KUnit frees what a case has allocated.
+        return subprocess.run([scratch / "unit"], capture_output=True, text=True,
+                              env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("unit", nargs="*", help=f"of {', '.join(UNITS)}; all by default")
+    parser.add_argument("--tree", type=Path, default=LINUX, help="kernel tree (build/linux)")
+    args = parser.parse_args()
+    if unknown := set(args.unit) - set(UNITS):
+        parser.error(f"no unit {', '.join(sorted(unknown))}; there are: {', '.join(UNITS)}")
+    failed = 0
+    for unit in args.unit or UNITS:
+        try:
+            done = run(unit, args.tree.resolve())
+        except (Unbuildable, OSError) as error:
+            print(f"{unit}: {error}", file=sys.stderr)
+            return 2
+        print(done.stdout + done.stderr, end="")
+        failed |= done.returncode != 0
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
