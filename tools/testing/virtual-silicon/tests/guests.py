@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Guests that tests share: each scenario is booted once, two at a time."""
+"""Guests that tests share: each scenario is booted once, some at a time."""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import scenarios
 from virtual_silicon import paths
-from virtual_silicon.guest import boot, initramfs
+from virtual_silicon.guest import boot, initramfs, pool
+from virtual_silicon.guest.job import Job
 from virtual_silicon.machine import machine
 
 
@@ -25,9 +28,14 @@ class Guests:
         self._futures: dict[str, Future[boot.Result]] = {}
         self._lock = threading.Lock()
 
+    @cached_property
+    def _guests(self) -> pool.Guests:
+        return pool.Guests(self._out, initramfs.ensure(self._out / "guest", paths.selftests()),
+                           paths.qemu(self._qemu))
+
     def want(self, name: str) -> Future[boot.Result]:
         if name not in self._futures:
-            self._futures[name] = self._pool.submit(self._boot, name)
+            self._futures[name] = self._pool.submit(lambda: boot.run(self.config(name)))
         return self._futures[name]
 
     def get(self, name: str) -> boot.Result:
@@ -39,26 +47,12 @@ class Guests:
         m = machine.load(s.machine)
         m = m.copy(update={"time": m.time.copy(update=s.time)})
         with self._lock:	# the archive is written once
-            archive = initramfs.ensure(self._out / "guest", paths.selftests())
-        out = self._out / name
-        return boot.Config(
-            machine=m, cpus=s.cpus, kernel=paths.kernel(self._kernels[s.kernel]),
-            qemu=paths.qemu(self._qemu), initramfs=archive, out=out,
-            job=s.job(m, s.cpus) if job is None else job, mode=s.mode, append=s.append,
-            faults=self._faults(out, s.faults),
-            limits=boot.Limits(boot=120, silence=120, overall=300))
-
-    @staticmethod
-    def _faults(out: Path, lines: str) -> Path | None:
-        if not lines:
-            return None
-        out.mkdir(parents=True, exist_ok=True)
-        path = out / "faults"
-        path.write_text(lines, encoding="ascii")
-        return path
-
-    def _boot(self, name: str) -> boot.Result:
-        return boot.run(self.config(name))
+            guests = self._guests
+        c = guests.prepared(pool.Guest(
+            name, m, s.cpus, paths.kernel(self._kernels[s.kernel]), Job(), s.append,
+            s.faults.rstrip("\n"), trace=True, mode=s.mode, compact=False,
+            limits=boot.Limits(boot=120, silence=120, overall=300)))
+        return replace(c, job=s.job(m, s.cpus) if job is None else job)
 
     def close(self) -> None:
         """Boots that nobody waits for any more are not begun."""

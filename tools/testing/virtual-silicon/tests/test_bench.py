@@ -235,14 +235,6 @@ def key_of(bench: runner.Bench, start: cells.Start) -> str:
     return bench.key(bench.guest(start))
 
 
-def measure(bench: runner.Bench, start: cells.Start,
-            kept_only: bool = False) -> tuple[runner.Results, bool]:
-    """And whether a guest was started for it."""
-    told: list[bool] = []
-    results = bench.run(start.cells, 1, lambda *words: told.append(words[3]), kept_only)
-    return results, told[0]
-
-
 def test_key_covers_what_decides(bench: runner.Bench, tmp_path: Path) -> None:
     start = a_start()
     key = key_of(bench, start)
@@ -271,35 +263,35 @@ def test_key_covers_what_decides(bench: runner.Bench, tmp_path: Path) -> None:
 def test_what_is_measured_is_kept(bench: runner.Bench, tmp_path: Path,
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     """Until it would be another; a guest that fails is started again."""
-    start, booted = a_start(), []
-    assert measure(bench, start, kept_only=True) == ({}, False)
+    booted: list[boot.Config] = []
+    start = a_start()
+    assert bench.run(start.cells, kept_only=True) == {} and not booted
 
-    def fail(c: boot.Config) -> boot.Result:
+    def fail(c: boot.Config, on_section: object) -> boot.Result:
         booted.append(c)
         (c.out / "results.log").write_text(good_answer(start))
         raise GuestError("it panicked")
 
-    def answer(c: boot.Config) -> boot.Result:
+    def answer(c: boot.Config, on_section: object) -> boot.Result:
         booted.append(c)
         (c.out / "results.log").write_text(good_answer(start))
         result = boot.Result(0, boot.Answer(), 9, 1, "", {}, None)
         result.answer.feed(good_answer(start))
         return result
     monkeypatch.setattr(pool, "boot", SimpleNamespace(**vars(boot) | {"run": fail}))
-    results, _ = measure(bench, start)
+    results = bench.run(start.cells)
     assert {r.reason for r in results.values() if isinstance(r, runner.Failure)} == {"it panicked"}
     monkeypatch.setattr(pool, "boot", SimpleNamespace(**vars(boot) | {"run": answer}))
-    first, measured = measure(bench, start)
-    again, kept = measure(bench, start)
-    assert measured and not kept and first == again and len(booted) == 2
+    first, again = bench.run(start.cells), bench.run(start.cells)
+    assert first == again and len(booted) == 2
     assert all(isinstance(r, runner.Result) for r in first.values())
     (tmp_path / "patched").write_bytes(b"other")
     later = make(tmp_path)
     (tmp_path / "patched").write_bytes(b"replaced while it runs")
-    results, _ = measure(later, start)
+    results = later.run(start.cells)
     assert len(booted) == 3
     assert all(isinstance(r, runner.Failure) and "anew" in r.reason for r in results.values())
-    measure(later, start)
+    later.run(start.cells)
     assert len(booted) == 4
 
 
@@ -311,9 +303,9 @@ def test_half_an_answer_is_not_kept(bench: runner.Bench) -> None:
     (out / "key").write_text(key_of(bench, start))
     for text, kept in ((good_answer(start), True), (good_answer(start)[:-30], False)):
         (out / "results.log").write_text(text)
-        assert bool(measure(bench, start, kept_only=True)[0]) == kept
+        assert bool(bench.run(start.cells, kept_only=True)) == kept
     (out / "results.log").unlink()
-    assert measure(bench, start, kept_only=True) == ({}, False)
+    assert bench.run(start.cells, kept_only=True) == {}
 
 
 @pytest.mark.parametrize("load", ["gitsource", "dbench", "pgbench-rw"])
@@ -327,8 +319,8 @@ def test_two_runs_of_a_cell_are_identical(request: pytest.FixtureRequest, tmp_pa
     answers = []
     for number in (1, 2):
         run = runner.Bench(tmp_path / str(number), kernels, qemu)
-        results, measured = measure(run, start)
-        assert measured and all(isinstance(r, runner.Result) for r in results.values()), results
+        results = run.run(start.cells)
+        assert all(isinstance(r, runner.Result) for r in results.values()), results
         out = tmp_path / str(number) / start.name
         answers.append([(out / name).read_bytes() for name in (
             "results.log", "console.log", "model.json")])

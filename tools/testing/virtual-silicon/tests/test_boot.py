@@ -89,7 +89,7 @@ echo '[ 1.1] Call Trace:' >>$CONSOLE
 sleep 60
 """))
     assert "panicked: No working init found." in str(error)
-    assert error.tail[-1] == "[ 1.1] Call Trace:"
+    assert error.details.splitlines()[-1] == "[ 1.1] Call Trace:"
     assert gone(tmp_path)
 
 
@@ -98,7 +98,7 @@ def test_silent_guest_hangs(tmp_path: Path) -> None:
 echo 'vs:ready 1' >$RESULTS; echo 'last words' >$CONSOLE; sleep 60
 """, silence=1))
     assert "hangs: not a line for 1 s" in str(error)
-    assert error.tail == ["last words"]
+    assert error.details == "last words"
     assert gone(tmp_path)
 
 
@@ -121,7 +121,7 @@ while :; do echo dots >>$CONSOLE; sleep 0.1; done
 def test_emulator_that_dies(tmp_path: Path) -> None:
     error = fails(config(tmp_path, "echo booting >$CONSOLE; kill -SEGV $$"))
     assert "the emulator ended (signal 11)" in str(error)
-    assert error.tail == ["booting"]
+    assert error.details == "booting"
 
 
 def test_emulator_that_refuses_its_options(tmp_path: Path) -> None:

@@ -74,5 +74,4 @@ def test_row_of_the_table(guests: Guests) -> None:
     assert [int(mhz) for mhz in cells["all MHz"].split("/")] == \
         pytest.approx([4900, 3500], rel=0.01)
     assert cells["warnings"] == "none" and cells["energy"] == "yes"
-    table = stock_tools.markdown([row], stock_tools.HEAD).splitlines()
-    assert table[2].startswith("| ryzen-5-7545u | base |")
+    assert row.cells[:2] == ["ryzen-5-7545u", "base"]

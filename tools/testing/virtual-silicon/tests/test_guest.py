@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from virtual_silicon import show
+from virtual_silicon import text
 from virtual_silicon.errors import GuestError, MissingError
 from virtual_silicon.guest import initramfs
 from virtual_silicon.guest.cpio import Archive
@@ -195,5 +195,5 @@ def test_missing_mitigation_is_no_fault_of_the_machine() -> None:
 
 
 def test_plain_table() -> None:
-    text = show.plain("T", ["a", "bb"], [["x", "1"], ["yyy", "22"]])
-    assert text == "T\n  a    bb\n  x     1\n  yyy  22\n"
+    shown = text.plain("T", ["a", "bb"], [["x", "1"], ["yyy", "22"]])
+    assert shown == "T\n  a    bb\n  x     1\n  yyy  22"

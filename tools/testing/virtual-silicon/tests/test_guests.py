@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from virtual_silicon import progress
 from virtual_silicon.errors import GuestError
 from virtual_silicon.guest import boot
 from virtual_silicon.guest import pool as module
@@ -38,7 +38,7 @@ def test_those_that_fail_are_named_and_started_again(
         capsys: pytest.CaptureFixture[str]) -> None:
     booted: list[str] = []
 
-    def run(c: boot.Config) -> boot.Result:
+    def run(c: boot.Config, on_section: object) -> boot.Result:
         booted.append(c.out.name)
         if booted.count("b") == 1 and c.out.name == "b":
             raise GuestError("it panicked")
@@ -50,34 +50,37 @@ def test_those_that_fail_are_named_and_started_again(
     monkeypatch.setattr(module, "boot", SimpleNamespace(**vars(boot) | {"run": run}))
     todo = [guest(tmp_path, name) for name in "abc"]
     with pytest.raises(GuestError, match="^1 of 3 guests failed") as error:
-        guests.answers(todo, 1)
-    assert error.value.tail == [f"b: it panicked ({tmp_path}/b/console.log)"]
-    assert [r.text("step") for r in guests.answers(todo, 1)] == ["a", "b", "c"]
+        guests.answers(todo)
+    assert error.value.details == f"b: it panicked ({tmp_path}/b/console.log)"
+    assert [r.text("step") for r in guests.answers(todo)] == ["a", "b", "c"]
     assert booted == ["a", "b", "c", "b"]
     said = capsys.readouterr()
-    assert not said.out and said.err.count("(kept)") == 2
+    assert not said.out and "guests: 1 to boot, 2 kept" in said.err
 
 
 def test_estimate_is_of_what_is_left(guests: Guests, tmp_path: Path,
-                                     monkeypatch: pytest.MonkeyPatch) -> None:
+                                     monkeypatch: pytest.MonkeyPatch,
+                                     capsys: pytest.CaptureFixture[str]) -> None:
     """The kept take no time, and not all others take the same."""
     seconds = 0.0
 
-    def answer(g: Guest) -> boot.Result:
+    def answer(g: Guest, on_section: object) -> boot.Result:
         nonlocal seconds
         seconds += 60 * g.cost
         raise GuestError("it panicked")
     monkeypatch.setattr(guests, "answer", answer)
     monkeypatch.setattr(guests, "kept", lambda g: boot.Result(
         0, boot.Answer(), 0, 1, "", {}, None) if g.name == "kept" else None)
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds))
+    for timed in (module, progress):
+        monkeypatch.setattr(timed, "time", SimpleNamespace(monotonic=lambda: seconds))
     todo = [guest(tmp_path, "long", cost=6), guest(tmp_path, "middle", cost=3),
             guest(tmp_path, "short"), guest(tmp_path, "kept", cost=100)]
-    bar = io.StringIO()
-    guests.outcomes(todo, 1, module.Bar(bar))
-    assert bar.getvalue().splitlines() == [
-        "  1 of 4 guests, 0 min: kept (kept)", "  2 of 4 guests, 6 min, about 4 more: long",
-        "  3 of 4 guests, 9 min, about 1 more: middle", "  4 of 4 guests, 10 min: short"]
+    guests.outcomes(todo)
+    assert capsys.readouterr().err.splitlines() == [
+        "guests: 3 to boot, 1 kept ...",
+        *(f"  guests: 3 to boot, 1 kept, {done} ended, about {left} left, {after}" for
+          done, left, after in ((1, "4:00", "6:00"), (2, "1:00", "9:00"), (3, "0:00", "10:00"))),
+        "guests: 3 to boot, 1 kept, 3 ended, about 0:00 left, 10:00"]
 
 
 def test_key_covers_files_faults_and_trace(guests: Guests, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -164,9 +165,12 @@ def test_coefficients_exist() -> None:
             assert _coefficient(words), words
 
 
-def _guest(outputs: dict[str, str], status: int = 0) -> validate.Boot:
+def _guest(outputs: dict[str, str], status: int = 0) -> validate.Boots:
     """Answers steps whose text contains the key."""
-    def start(guest: Guest, job: Job) -> boot.Result:
+    def start(todo: Sequence[tuple[Guest, Job]]) -> list[boot.Result]:
+        return [one(job) for _, job in todo]
+
+    def one(job: Job) -> boot.Result:
         answer = Answer()
         script = job.script().decode()
         for number, step in re.findall(r"do_step\(\) \{ fresh; (.*)\n\}\nstep step-(\d+)",
@@ -198,9 +202,7 @@ def test_failures_are_no_predictions() -> None:
         assert verdict.number == validate.NOT_MIRRORED
         assert verdict.how.startswith("failed")
 
-    def dies(guest: Guest, job: Job) -> boot.Result:
-        raise GuestError("the emulator ended")
-    verdict, = validate.judge([SWITCH], dies)
+    verdict, = validate.judge([SWITCH], lambda todo: [GuestError("the emulator ended")])
     assert verdict.how == "failed: the emulator ended"
 
 
@@ -245,7 +247,7 @@ def test_sensitivity_table() -> None:
                "worst": {over: c.most * 10 * 1.1, under: 10.0}}
     assert conclusions.fallen(results) == [c]
     assert conclusions.fallen({"as it is": results["as it is"]}) == []
-    line = next(row for row in conclusions.markdown(results).splitlines() if c.text in row)
+    line = next(row for row in conclusions.document(results).splitlines() if c.text in row)
     assert line.endswith(f"| {c.most * 0.9:.2f} | **{c.most * 1.1:.2f}** |")
     assert conclusions.value("1\nnan\nnan") == float("inf")
     with pytest.raises(GuestError):

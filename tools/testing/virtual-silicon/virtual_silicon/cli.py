@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from . import paths
-from .errors import GuestError, MissingError, UsageError
+from .errors import Fail
 from .guest import boot
 from .guest.job import Job
 from .guest.pool import Guest
@@ -53,17 +53,11 @@ def ended(name: str, run: Callable[[], int]) -> int:
         signal.signal(signal.SIGINT, _terminated)
     try:
         return run()
-    except UsageError as error:
+    except Fail as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 2
-    except MissingError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 3
-    except GuestError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        for line in error.tail:
+        for line in error.details.splitlines():
             print(f"  | {line}", file=sys.stderr)
-        return 1
+        return error.code
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return 130

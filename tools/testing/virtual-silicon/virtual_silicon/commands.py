@@ -10,17 +10,15 @@ import platform
 import re
 import shlex
 import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from . import paths, show
+from . import paths, progress, text
 from .errors import MissingError, UsageError
 from .guest import boot, distribution, initramfs, qmp, repeat
 from .guest.job import Job, Section
-from .guest.pool import Bar, Guest, Guests
+from .guest.pool import Guest, Guests
 from .machine import break_even, convert, dump, machine, qapi, ssdt
 from .readers import plot, trace
 from .studies import installed, stock_tools
@@ -28,7 +26,7 @@ from .studies.bench import cells, host, runner, tables
 from .studies.bench import report as bench_report
 from .studies.demo import compare, demo, report
 from .studies.sensitivity import conclusions
-from .studies.validation import measurements, reproduce, validate
+from .studies.validation import measurements, validate
 
 DEFAULT_MACHINE = "sapphire-rapids"
 COMPARED_MACHINE = "platinum-8592"
@@ -142,18 +140,17 @@ def _run_command(args: argparse.Namespace) -> int:
     return result.status
 
 
-def _progress(plan: demo.Plan, begin: float, section: Section) -> None:
+def _progress(plan: demo.Plan, tell: Callable[[str], None], section: Section) -> None:
     """A line as each phase ends: what the guest saw."""
     phase = next((p for p in plan.phases if p.name == section.name), None)
     if phase is None:
         return
     if section.status:
-        print(f"  {phase.title}: failed, {' '.join(section.lines[-1:])}")
+        tell(f"{phase.title}: failed, {' '.join(section.lines[-1:])}")
         return
     seen = report.guest_view(section.text)
     what = f"{phase.title}, {phase.knob}" if phase.knob else phase.title
-    print(f"  {time.monotonic() - begin:5.1f} s  {what:<40} "
-          f"{seen['busy_pct']:6.1f} % busy at {seen['mhz'] or 0:6.0f} MHz", flush=True)
+    tell(f"{what:<40} {seen['busy_pct']:6.1f} % busy at {seen['mhz'] or 0:6.0f} MHz")
 
 
 def _demo_limits(c: boot.Config, plan: demo.Plan) -> boot.Limits:
@@ -171,14 +168,13 @@ def _run_demo(args: argparse.Namespace) -> int:
     c.limits = _demo_limits(c, plan)
     print(f"Booting {args.kernel} kernel on {c.machine.name}, {c.cpus} CPUs: "
           f"{len(plan.phases)} phases of {seconds:g} s", flush=True)
-    begin = time.monotonic()
-    result = boot.run(c, lambda section: _progress(plan, begin, section))
+    result = boot.run(c, partial(_progress, plan, progress.stopwatch()))
     data = report.build(c, plan, result)
     (c.out / "report.json").write_text(json.dumps(data, indent=1) + "\n",
                                        encoding="utf-8")
     print()
     for title, head, rows in report.tables(data):
-        show.table(title, head, rows)
+        text.show(title, head, rows)
     for line in data["warnings"]:
         print(f"kernel: {line}")
     print(f"The same as data: {c.out / 'report.json'}; events: {result.trace}")
@@ -194,20 +190,13 @@ def compare_command(args: argparse.Namespace) -> int:
     if not (selftests := paths.selftests()):
         raise MissingError("the selftests are not built (make demo builds them)")
     archive = initramfs.ensure(out.parent / "guest", selftests)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "faults").write_text(compare.FAULTS, encoding="ascii")
-    begin = time.monotonic()
-
-    def one(kernel: str) -> boot.Result:
-        return boot.run(boot.Config(
-            machine=m, cpus=m.check_cpus(4), kernel=images[kernel], qemu=qemu,
-            initramfs=archive, out=out / kernel, job=compare.job(m, kernel),
-            mode="deterministic", append=demo.KERNEL_ARGS, faults=out / "faults",
-            limits=boot.Limits(300, 300, 900)), lambda section: print(
-                f"  {time.monotonic() - begin:5.1f} s  {kernel:8} {section.name}", flush=True))
     print(f"Booting both kernels on {m.name}, 4 CPUs, in deterministic time", flush=True)
-    with ThreadPoolExecutor(len(images)) as pool:
-        results = dict(zip(images, pool.map(one, images)))
+    tell = progress.stopwatch()
+    guests = [Guest(kernel, m, m.check_cpus(4), image, compare.job(m, kernel), demo.KERNEL_ARGS,
+                    compare.FAULTS, trace=True, limits=boot.Limits(300, 300, 900))
+              for kernel, image in images.items()]
+    results = dict(zip(images, Guests(out, archive, qemu, len(images), keep=False).answers(
+        guests, lambda guest, section: tell(f"{guest.name:8} {section.name}"))))
     rows = compare.table(m, results)
     print(f"\n{compare.text(m, rows)}\n")
     with (out / "compare.csv").open("w", encoding="ascii") as file:
@@ -282,7 +271,8 @@ def witness_command(args: argparse.Namespace) -> int:
         table.append(row)
         print(" | ".join(row.cells), flush=True)
     if args.output:
-        Path(args.output).write_text(stock_tools.markdown(table, head), encoding="utf-8")
+        Path(args.output).write_text(text.markdown(head, [row.cells for row in table]) + "\n",
+                                     encoding="utf-8")
     return 1 if any(row.wrong for row in table) else 0
 
 
@@ -293,15 +283,10 @@ def validate_command(args: argparse.Namespace) -> int:
     if not rows:
         raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
     kernel, work = paths.kernel(args.kernel), args.work.resolve()
-    guests = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu))
-
-    def start(mirror: reproduce.Guest, job: Job) -> boot.Result:
-        result = guests.answer(Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job,
-                                     mirror.append))
-        if result.seconds:
-            print(f"  {mirror.name}: {result.seconds:.0f} s", flush=True)
-        return result
-    verdicts = validate.judge(rows, start, args.jobs)
+    guests = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu), args.jobs)
+    verdicts = validate.judge(rows, lambda todo: guests.outcomes([
+        Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job, mirror.append)
+        for mirror, job in todo]))
     validate.write(verdicts, args.output, args.work)
     print(validate.summary(verdicts))
     print(args.output / "VALIDATION.md")
@@ -313,16 +298,16 @@ def sensitivity_command(args: argparse.Namespace) -> int:
     m, work = machine.load(args.machine), args.work.resolve()
     args.output.mkdir(parents=True, exist_ok=True)
     todo = [(variant, kernel) for variant in args.variants for kernel in conclusions.KERNELS]
-    answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu)).answers([
+    answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu),
+                     args.jobs).answers([
         Guest(f"{variant.replace(' ', '-')}-{kernel}", changed, 4, paths.kernel(kernel),
               conclusions.job(changed, kernel), demo.KERNEL_ARGS)
-        for variant, kernel in todo for changed in (conclusions.VARIANTS[variant](m),)],
-        args.jobs)
+        for variant, kernel in todo for changed in (conclusions.VARIANTS[variant](m),)])
     results: conclusions.Results = {variant: {} for variant in args.variants}
     for (variant, kernel), answer in zip(todo, answers):
         results[variant] |= {(kernel, name): conclusions.value(answer.text(name.replace(" ", "-")))
                              for name in conclusions.measured(kernel)}
-    (args.output / "SENSITIVITY.md").write_text(conclusions.markdown(results),
+    (args.output / "SENSITIVITY.md").write_text(conclusions.document(results),
                                                 encoding="utf-8")
     print(args.output / "SENSITIVITY.md")
     fallen = conclusions.fallen(results)
@@ -334,10 +319,10 @@ def sensitivity_command(args: argparse.Namespace) -> int:
 def bench_command(args: argparse.Namespace) -> int:
     """1 if a cell failed."""
     out = args.output.resolve()
-    bench = runner.Bench(out, runner.images(), paths.qemu(args.qemu))
+    bench = runner.Bench(out, runner.images(), paths.qemu(args.qemu), args.jobs)
     machines = [m for m in cells.MACHINES if m.name in args.machines]
     todo = cells.all_cells(args.extent, machines)
-    results = bench.run(todo, args.jobs, Bar(None if args.kept else sys.stdout), args.kept)
+    results = bench.run(todo, args.kept)
     about = bench_report.made_from(bench.digests, "make bench" + (
         f" BENCH={args.extent}" if args.extent != "short" else ""))
     if absent := len(todo) - len(results):
@@ -367,10 +352,7 @@ def installed_command(args: argparse.Namespace) -> int:
     packages, out = [Path(name).resolve() for name in args.packages], Path(args.out).resolve()
     installed.check(packages)
     out.mkdir(parents=True, exist_ok=True)
-    m, log, begin = machine.load(args.machine), out / "log", time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"  {time.monotonic() - begin:5.0f} s  {text}", flush=True)
+    m, log, say = machine.load(args.machine), out / "log", progress.stopwatch()
     installed.system(out / "root", log)
     say("a Debian 12")
     installed.image(out / "root", packages, out / "disk.img", log)

@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """Errors that end a command with one line on stderr instead of a traceback."""
 
+from __future__ import annotations
 
-class UsageError(Exception):
-    """The caller asked for something that cannot be: exit status 2."""
+
+class Fail(Exception):
+    """A reason that fits one line; @details are printed below it. @code: the exit status."""
+
+    code = 1
+
+    def __init__(self, reason: str, details: str = "", code: int = 0) -> None:
+        super().__init__(reason)
+        self.details = details
+        self.code = code or self.code
+
+
+class UsageError(Fail):
+    """The caller asked for something that cannot be."""
+
+    code = 2
 
 
 class MachineError(UsageError):
@@ -15,16 +30,11 @@ class MachineError(UsageError):
         self.reason = reason
 
 
-class GuestError(Exception):
-    """The guest, or the machine under it, failed: exit status 1.
-
-    `tail` holds the last console lines, to be printed below the reason.
-    """
-
-    def __init__(self, reason: str, tail: list[str] | None = None) -> None:
-        super().__init__(reason)
-        self.tail = tail or []
+class GuestError(Fail):
+    """The guest, or the machine under it, failed. @details: the last console lines."""
 
 
-class MissingError(Exception):
-    """Something to be built or installed is not there: exit status 3."""
+class MissingError(Fail):
+    """Something to be built or installed is not there."""
+
+    code = 3

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ _PR_SET_PDEATHSIG = 1
 interrupted = threading.Event()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Limits:
     """Host seconds after which a guest counts as hung."""
 
@@ -64,7 +64,7 @@ class Config:
     faults: Path | None = None	# what is to break, and when
     qmp: Path | None = None	# control socket, see qmp.py
     disk: Path | None = None	# with a boot loader, in place of the kernel; is written to
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
 
 
 @dataclass
@@ -275,7 +275,7 @@ class Watch:
             self.boot_seconds = self.seconds()
 
     def _fail(self, reason: str) -> None:
-        raise GuestError(reason, tail(self.console))
+        raise GuestError(reason, "\n".join(tail(self.console)))
 
     def _check_console(self) -> None:
         if match := _PANIC.search(self.console):

@@ -92,7 +92,7 @@ def compiled(source: Path, build: Path) -> Path:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise GuestError(f"{source.name} does not compile",
-                         result.stderr.splitlines()[-10:])
+                         "\n".join(result.stderr.splitlines()[-10:]))
     return target
 
 

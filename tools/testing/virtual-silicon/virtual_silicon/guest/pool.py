@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs guests in deterministic time, several at once, and keeps what they answered."""
+"""Runs guests, several at once, and keeps what they answered."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TextIO
 
-from ..errors import GuestError
+from ..errors import Fail, GuestError
 from ..machine import faults, qapi, ssdt
 from ..machine.machine import Machine
+from ..progress import Step, clock
 from . import boot
-from .job import Job
+from .job import Job, Section
 
 #: Beyond what the longest takes on a loaded host.
 _LIMITS = boot.Limits(boot=900, silence=7200, overall=14400)
@@ -25,8 +26,8 @@ _LIMITS = boot.Limits(boot=900, silence=7200, overall=14400)
 
 @dataclass(frozen=True)
 class Guest:
-    """One start. @name: of the directory for what it leaves; @cost: how long it takes,
-    beside the others, for an estimate."""
+    """One start. @name: of the directory for what it leaves; @compact: its trace is
+    compressed; @cost: how long it takes, beside the others, for an estimate."""
 
     name: str
     machine: Machine
@@ -37,37 +38,9 @@ class Guest:
     faults: str = ""	# as in a file of faults
     trace: bool = False
     cost: float = 1
-
-
-#: How many of all have ended, the last one of them, whether it was started, and the cost of
-#: those that have not ended.
-Tell = Callable[[int, int, Guest, bool, float], None]
-
-
-class Bar:
-    """A bar on a terminal, a line per guest elsewhere."""
-
-    WIDTH = 30
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._begin, self._cost, self._stream = time.monotonic(), 0.0, stream
-
-    def __call__(self, number: int, total: int, guest: Guest, measured: bool,
-                 left: float) -> None:
-        seconds = time.monotonic() - self._begin
-        self._cost += measured * guest.cost
-        if not self._stream:
-            return
-        text = f"{number} of {total} guests, {seconds / 60:.0f} min"
-        if self._cost and left:
-            text += f", about {seconds / self._cost * left / 60:.0f} more"
-        if self._stream.isatty():
-            full = self.WIDTH * number // total
-            print(f"\r[{'#' * full}{'.' * (self.WIDTH - full)}] {text}  ",
-                  end="\n" if number == total else "", file=self._stream, flush=True)
-        else:
-            print(f"  {text}: {guest.name}{'' if measured else ' (kept)'}",
-                  file=self._stream, flush=True)
+    mode: str = "deterministic"
+    compact: bool = True
+    limits: boot.Limits = _LIMITS
 
 
 def _digest(path: Path) -> str:
@@ -75,10 +48,12 @@ def _digest(path: Path) -> str:
 
 
 class Guests:
-    """@archive: what they have in common."""
+    """@archive: what they have in common; @keep: what they answered, for the next time."""
 
-    def __init__(self, out: Path, archive: Path, qemu: Path) -> None:
+    def __init__(self, out: Path, archive: Path, qemu: Path, jobs: int = 1,
+                 keep: bool = True) -> None:
         self.out, self._archive, self._qemu = out, archive, qemu
+        self._jobs, self._keep = jobs, keep
         self._digests: dict[Path, str] = {}
 
     def digest(self, path: Path) -> str:
@@ -91,9 +66,9 @@ class Guests:
         out = self.out / guest.name
         return boot.Config(
             machine=guest.machine, cpus=guest.cpus, kernel=guest.kernel, qemu=self._qemu,
-            initramfs=self._archive, out=out, job=guest.job.archive(), mode="deterministic",
-            append=guest.append, trace=guest.trace, compact=True,
-            faults=out / "faults" if guest.faults else None, limits=_LIMITS)
+            initramfs=self._archive, out=out, job=guest.job.archive(), mode=guest.mode,
+            append=guest.append, trace=guest.trace, compact=guest.compact,
+            faults=out / "faults" if guest.faults else None, limits=guest.limits)
 
     def key(self, guest: Guest) -> str:
         """Of everything that determines what the guest will answer."""
@@ -110,59 +85,71 @@ class Guests:
 
     def kept(self, guest: Guest) -> boot.Result | None:
         """What the same start answered before."""
+        if not self._keep:
+            return None
         out = self.out / guest.name
         found = boot.kept(out, self.key(guest))
         if found and guest.trace:
             found.trace = out / "trace.gz"
         return found
 
-    def answer(self, guest: Guest) -> boot.Result:
+    def prepared(self, guest: Guest) -> boot.Config:
+        """With the file of its faults."""
+        c = self.config(guest)
+        c.out.mkdir(parents=True, exist_ok=True)
+        if c.faults:
+            c.faults.write_text(guest.faults + "\n", encoding="ascii")
+        return c
+
+    def answer(self, guest: Guest, on_section: Callable[[Section], None] | None = None,
+               ) -> boot.Result:
         """What was kept, else of a boot."""
         if found := self.kept(guest):
             return found
-        c, key = self.config(guest), self.key(guest)
-        c.out.mkdir(parents=True, exist_ok=True)
+        c = self.prepared(guest)
         (c.out / "key").unlink(missing_ok=True)
-        if c.faults:
-            c.faults.write_text(guest.faults + "\n", encoding="ascii")
-        result = boot.run(c)
+        key = self.key(guest)
+        result = boot.run(c, on_section)
         if any(_digest(path) != self.digest(path) for path in (c.kernel, c.qemu, c.initramfs)):
             raise GuestError("kernel, emulator or guest were built anew meanwhile")
         (c.out / "key").write_text(key, encoding="ascii")
         return result
 
-    def outcomes(self, todo: Sequence[Guest], jobs: int, tell: Tell,
-                 kept_only: bool = False) -> list[boot.Result | GuestError | None]:
+    def outcomes(self, todo: Sequence[Guest], kept_only: bool = False,
+                 on_section: Callable[[Guest, Section], None] | None = None,
+                 ) -> list[boot.Result | Fail | None]:
         """In the order of @todo, in which those that are not kept are started."""
-        found: list[boot.Result | GuestError | None] = [self.kept(guest) for guest in todo]
-        start = [n for n, answer in enumerate(found) if not (answer or kept_only)]
-        lock, number, left = threading.Lock(), 0, sum(todo[n].cost for n in start)
-
-        def one(n: int) -> None:
-            try:
-                found[n] = self.answer(todo[n])
-            except GuestError as error:
-                found[n] = error
-            with lock:
-                ended(n)
-
-        def ended(n: int) -> None:
-            nonlocal number, left
-            number, left = number + 1, left - todo[n].cost * (n in start)
-            tell(number, len(todo), todo[n], n in start, left)
-        for n in range(len(todo)):
-            if n not in start:
-                ended(n)
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(one, start))
+        found: list[boot.Result | Fail | None] = [self.kept(guest) for guest in todo]
+        start = [n for n, answer in enumerate(found) if not answer]
+        if not start or kept_only:
+            return found
+        kept = f", {len(todo) - len(start)} kept" * (len(start) < len(todo))
+        lock, ended, cost = threading.Lock(), 0, 0.0
+        whole = sum(todo[n].cost for n in start)
+        with Step(f"guests: {len(start)} to boot{kept}", sys.stderr) as step:
+            def one(n: int) -> None:
+                nonlocal ended, cost
+                each = partial(on_section, todo[n]) if on_section else None
+                try:
+                    found[n] = self.answer(todo[n], each)
+                except Fail as error:
+                    found[n] = error
+                with lock:
+                    ended, cost = ended + 1, cost + todo[n].cost
+                    left = (time.monotonic() - step.start) / cost * (whole - cost)
+                    step.update(f"{ended} ended, about {clock(left)} left")
+            with ThreadPoolExecutor(self._jobs) as pool:
+                list(pool.map(one, start))
         return found
 
-    def answers(self, todo: Sequence[Guest], jobs: int) -> list[boot.Result]:
+    def answers(self, todo: Sequence[Guest],
+                on_section: Callable[[Guest, Section], None] | None = None) -> list[boot.Result]:
         """If guests fail, the error names them, once the others have ended."""
-        found = self.outcomes(todo, jobs, Bar(sys.stderr))
+        found = self.outcomes(todo, on_section=on_section)
         failed = [f"{guest.name}: {answer} ({self.out / guest.name}/console.log)"
-                  for guest, answer in zip(todo, found) if isinstance(answer, GuestError)]
+                  for guest, answer in zip(todo, found) if isinstance(answer, Fail)]
         if failed:
-            raise GuestError(f"{len(failed)} of {len(todo)} guests failed; what the others "
-                             "answered is kept for the next time", failed)
+            raise GuestError(f"{len(failed)} of {len(todo)} guests failed"
+                             + "; what the others answered is kept for the next time" * self._keep,
+                             "\n".join(failed))
         return [answer for answer in found if isinstance(answer, boot.Result)]

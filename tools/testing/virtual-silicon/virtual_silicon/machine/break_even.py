@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .. import text
 from .machine import Machine, at_median
 from .schema import IdleState
 
@@ -74,10 +75,9 @@ def break_evens(m: Machine) -> list[BreakEven]:
 
 def table(machines: list[Machine]) -> str:
     """Markdown; the last column says where the model and the driver are far apart."""
-    lines = ["| machine | state | against | exit us | a core alone us | whole package us "
-             "| driver us | |", "|---|---|---|---|---|---|---|---|"]
-    for row in (row for m in machines for row in break_evens(m)):
-        lines.append(f"| {row.machine} | {row.state} | {row.against} | {row.exit_us:.1f} "
-                     f"| {row.alone_us:.0f} | {row.package_us:.0f} | {row.residency_us:g} "
-                     f"| {'' if row.agrees else 'apart'} |")
-    return "\n".join(lines)
+    return text.markdown(
+        ("machine", "state", "against", "exit us", "a core alone us", "whole package us",
+         "driver us", ""),
+        ((row.machine, row.state, row.against, f"{row.exit_us:.1f}", f"{row.alone_us:.0f}",
+          f"{row.package_us:.0f}", f"{row.residency_us:g}", "" if row.agrees else "apart")
+         for m in machines for row in break_evens(m)))

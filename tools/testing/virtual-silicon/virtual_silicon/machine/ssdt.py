@@ -179,4 +179,4 @@ def compile_table(asl: str, target: Path) -> None:
                                 capture_output=True, text=True, check=False)
     if result.returncode or not target.exists():
         last = [line for line in result.stdout.splitlines() if line.strip()][-5:]
-        raise GuestError("iasl does not accept the P-state table", last)
+        raise GuestError("iasl does not accept the P-state table", "\n".join(last))

@@ -38,7 +38,7 @@ def table(text: str) -> Table:
     rows = [line.split("\t") for line in text.splitlines() if "\t" in line]
     heads = [i for i, row in enumerate(rows) if "Bzy_MHz" in row]
     if not heads:
-        raise GuestError("turbostat printed no table", text.splitlines()[-5:])
+        raise GuestError("turbostat printed no table", "\n".join(text.splitlines()[-5:]))
     out = Table()
     if elapsed := re.search(r"^(\d+\.\d+) sec$", text, re.MULTILINE):
         out.seconds = float(elapsed[1])
@@ -75,7 +75,7 @@ def header(text: str) -> Header:
     base, low = _BASE.search(text), _LOW.search(text)
     if not base or not low:
         raise GuestError("turbostat's header has no base frequency",
-                         text.splitlines()[-5:])
+                         "\n".join(text.splitlines()[-5:]))
     return Header(float(base[1]), float(low[1]),
                   {int(cores): float(mhz) for _, _, mhz, cores in
                    reversed(_TURBO.findall(text))})	# those of E-cores come last

@@ -119,11 +119,6 @@ def rows(machines: list[Machine], kernels: list[Image],
                 yield Row(m.name, [m.name, name] + ["-"] * 8 + [str(error)], True)
 
 
-def markdown(table: list[Row], head: list[str]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(r.cells) + " |" for r in table]) + "\n"
-
-
 PARTS = paths.SILICON / "data/parts.csv"
 
 PARTS_HEAD = ["machine", "ratio in the guest", "of the part", "turbo table",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import paths
-from ...errors import GuestError
+from ...errors import Fail
 from ...guest import boot, initramfs
-from ...guest.pool import Guest, Guests, Tell
+from ...guest.pool import Guest, Guests
 from ...machine import machine
 from . import sensitivity
 from .cells import Cell, Start, starts
@@ -89,9 +89,9 @@ def parse(start: Start, setting: str, text: str, tsc_khz: int, log: str) -> Resu
 class Bench(Guests):
     """@kernels: images by the name that a cell's boot has for them."""
 
-    def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path) -> None:
+    def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path, jobs: int = 1) -> None:
         archive = initramfs.ensure(out / "guest", more=HERE / "recipe.txt")
-        super().__init__(out, archive, qemu)
+        super().__init__(out, archive, qemu, jobs)
         self._kernels = kernels
         self.digests = {name: self.digest(path) for name, path in
                         (*kernels.items(), ("qemu", qemu), ("guest", archive))}
@@ -105,9 +105,9 @@ class Bench(Guests):
                      start.boot.append, start.boot.faults,
                      cost=len(start.cells) * start.machine.cpus)
 
-    def results(self, start: Start, guest: Guest, answer: boot.Result | GuestError) -> Results:
+    def results(self, start: Start, guest: Guest, answer: boot.Result | Fail) -> Results:
         out = self.out / guest.name
-        if isinstance(answer, GuestError):
+        if isinstance(answer, Fail):
             return {cell: Failure(str(answer), str(out / "console.log")) for cell in start.cells}
         results: Results = {}
         for name in dict.fromkeys(cell.setting.name for cell in start.cells):
@@ -116,12 +116,11 @@ class Bench(Guests):
                              guest.machine.tsc_khz, str(out / "results.log"))
         return results
 
-    def run(self, cells: Iterable[Cell], jobs: int, tell: Tell,
-            kept_only: bool = False) -> Results:
+    def run(self, cells: Iterable[Cell], kept_only: bool = False) -> Results:
         """The longest first, so that the end is not one guest alone."""
         todo = sorted(((start, self.guest(start)) for start in starts(cells)),
                       key=lambda pair: -pair[1].cost)
-        answers = self.outcomes([guest for _, guest in todo], jobs, tell, kept_only)
+        answers = self.outcomes([guest for _, guest in todo], kept_only)
         done: Results = {}
         for (start, guest), answer in zip(todo, answers):
             if answer:

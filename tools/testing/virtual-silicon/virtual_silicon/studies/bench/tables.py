@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...text import markdown, plain
 from . import stats
 from .cells import BROADWELL, HASWELL, LOADS, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Cell, Machine
 from .runner import Failure, Result, Results
@@ -66,16 +67,10 @@ class Grid:
     rows: list[list[str]]		# the first is the head
 
     def text(self) -> str:
-        width = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
-        lines = ["  ".join([row[0].ljust(width[0]),
-                            *(c.rjust(w) for c, w in zip(row[1:], width[1:], strict=True))])
-                 for row in self.rows]
-        return "\n".join([self.title, *lines])
+        return plain(self.title, self.rows[0], self.rows[1:])
 
     def markdown(self) -> str:
-        lines = ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join([f"{self.title}:\n", lines[0], "|" + "---|" * len(self.rows[0]),
-                          *lines[1:]])
+        return f"{self.title}:\n\n" + markdown(self.rows[0], self.rows[1:])
 
 
 def smaller_is_better(load: str, measure: str) -> bool:

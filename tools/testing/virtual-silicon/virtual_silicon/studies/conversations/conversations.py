@@ -22,6 +22,7 @@ from ...errors import GuestError
 from ...guest import initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
+from ...text import markdown, spread
 
 HERE = Path(__file__).resolve().parent
 
@@ -81,20 +82,12 @@ def guest(args: argparse.Namespace, kernel: str, number: int) -> Guest:
     return cli.guest(args, f"{kernel}-{number}", kernel, job)
 
 
-def middle(values: list[float], form: str) -> str:
-    """Median, and from least to most if there are several."""
-    text = format(statistics.median(values), form)
-    if len(values) > 1 and min(values) != max(values):
-        text += f" ({min(values):{form}}-{max(values):{form}})"
-    return text
-
-
 def table(samples: list[Sample]) -> str:
     found: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for sample in samples:
         found[sample.load, sample.column].append(sample)
     columns = [c for c in COLUMNS if any(key[1] == c for key in found)]
-    lines = ["| load | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    rows = []
     for load in RATES + TIMES:
         cells = []
         top = found.get((load, "performance"), [])
@@ -103,18 +96,18 @@ def table(samples: list[Sample]) -> str:
             if not here:
                 cells.append("-")
                 continue
-            cell = (middle([s.result for s in here], ".5g") + " @ "
-                    + middle([s.mhz for s in here], ".0f"))
+            cell = (spread([s.result for s in here], ".5g") + " @ "
+                    + spread([s.mhz for s in here], ".0f"))
             if top and here is not top:
                 results = [statistics.median(s.result for s in x) for x in (here, top)]
                 of_top = results[0] / results[1]
                 joules = (statistics.median(s.per_unit for s in here)
                           / statistics.median(s.per_unit for s in top))
                 cell += f"; {1 / of_top if load in TIMES else of_top:.2f}, J {joules:.2f}"
-            cells.append(cell + "; " + middle([s.writes for s in here], ".0f") + " w")
+            cells.append(cell + "; " + spread([s.writes for s in here], ".0f") + " w")
         if any(cell != "-" for cell in cells):
-            lines.append(f"| {load} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append([load, *cells])
+    return markdown(["load", *columns], rows)
 
 
 def words(text: str) -> list[str]:
@@ -142,7 +135,7 @@ def measure(args: argparse.Namespace) -> list[Sample]:
     boots = [(kernel, number) for number in range(args.boots)
              for kernel in dict.fromkeys(COLUMNS[c][0] for c in args.columns)]
     guests = [guest(args, *which) for which in boots]
-    answers = Guests(args.out, archive, paths.qemu()).answers(guests, args.jobs)
+    answers = Guests(args.out, archive, paths.qemu(), args.jobs).answers(guests)
     samples = [sample for (kernel, _), g, answer in zip(boots, guests, answers)
                for sample in parse(kernel, answer.text("loads"), g.machine.tsc_khz)]
     (args.out / "samples.json").write_text(

@@ -27,7 +27,7 @@ SHOWN_NS = 400_000_000
 
 #: Time of the guest's clock at which CPU 1 reads 0 from both counters, twice.
 FAULT_S = 40
-FAULTS = f"1 zero counter=both at={FAULT_S}s reads=2\n"
+FAULTS = f"1 zero counter=both at={FAULT_S}s reads=2"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def rows(kernel: str) -> dict[str, Row]:
     }
 
 
-def job(m: Machine, kernel: str) -> bytes:
+def job(m: Machine, kernel: str) -> Job:
     out = Job()
     out.step("registers", "vs-msr 0 0xce 0x1ad 0x1ae")
     out.step("settle", f"put schedutil {_FREQ}; sleep 1")
@@ -89,7 +89,7 @@ def job(m: Machine, kernel: str) -> bytes:
     out.step("fault", f"while [ $(cut -d. -f1 /proc/uptime) -le {FAULT_S} ]; do sleep 0.5; done; "
              "vs-load -t 0.1")
     out.step("dmesg", "dmesg")
-    return out.archive()
+    return out
 
 
 def _verdict(row: Row, base: float, ours: float) -> str:

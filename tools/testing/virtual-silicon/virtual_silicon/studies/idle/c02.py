@@ -19,6 +19,7 @@ from ...errors import GuestError
 from ...guest import boot, initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
+from ...text import markdown
 from ..bench import stats
 
 HERE = Path(__file__).resolve().parent
@@ -96,7 +97,7 @@ def read(result: boot.Result, names: list[str], into: Values) -> None:
         found = parse(result.text(f"case-{i}"))
         if not found.keys() & COLUMNS.values():
             raise GuestError(f"{name}: the guest measured nothing",
-                             result.text(f"case-{i}").splitlines()[-5:])
+                             result.text(f"case-{i}"))
         for column, key in COLUMNS.items():
             if key in found:
                 into[name][column].append(found[key])
@@ -115,12 +116,10 @@ def cell(values: list[float]) -> str:
 
 
 def table(values: Values) -> str:
-    lines = ["| | " + " | ".join(name.strip() for name in COLUMNS) + " |",
-             "|---" * (len(COLUMNS) + 1) + "|"]
-    lines += [f"| {name} | " + " | ".join(cell(values[name].get(column, []))
-                                          for column in COLUMNS) + " |"
-              for name in CASES if name in values]
-    return "\n".join(lines)
+    return markdown(
+        ("", *(name.strip() for name in COLUMNS)),
+        ((name, *(cell(values[name].get(column, [])) for column in COLUMNS))
+         for name in CASES if name in values))
 
 
 def main() -> int:
@@ -133,8 +132,8 @@ def main() -> int:
     values: Values = defaultdict(lambda: defaultdict(list))
     archive = initramfs.ensure(args.out / "guest-c02", more=HERE / "c02-recipe.txt")
     boots = [(kernel, number) for number in range(args.boots) for kernel in ("base", "patched")]
-    results = Guests(args.out, archive, paths.qemu()).answers(
-        [guest(args, *which) for which in boots], args.jobs)
+    results = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
+        [guest(args, *which) for which in boots])
     for (kernel, _), result in zip(boots, results):
         read(result, cases(args, kernel), values)
     (args.out / "c02.json").write_text(json.dumps(values, indent=1) + "\n")

@@ -150,10 +150,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=paths.BUILD / "idle")
     args = parser.parse_args()
     runs: list[dict] = []
-    guests = Guests(args.out, initramfs.ensure(args.out / "guest-c02"), paths.qemu())
+    guests = Guests(args.out, initramfs.ensure(args.out / "guest-c02"), paths.qemu(), args.jobs)
     while sum(r["entries"] for r in runs) < args.entries:
         todo = [guest(args, args.first + len(runs) + i) for i in range(args.jobs)]
-        for g, answer in zip(todo, guests.answers(todo, args.jobs)):
+        for g, answer in zip(todo, guests.answers(todo)):
             runs.append(parse(g.cpus, answer))
             print("\n".join([json.dumps({k: v for k, v in runs[-1].items() if k != "slow"}),
                              *runs[-1]["slow"]]), file=sys.stderr, flush=True)

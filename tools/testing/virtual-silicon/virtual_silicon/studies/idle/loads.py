@@ -23,6 +23,7 @@ from ...errors import GuestError
 from ...guest import initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
+from ...text import markdown
 from ..bench.stats import welch
 
 HERE = Path(__file__).resolve().parent
@@ -144,8 +145,7 @@ def wrong(samples: Samples) -> str:
 def table(results: Results, frequency: str, load_names: list[str]) -> str:
     """Results beside those of the same kernel's menu, and wrong choices per second."""
     have = [c for c in COLUMNS if any(column(results, frequency, c, n).values for n in load_names)]
-    lines = ["| " + " | ".join([frequency, *have, *(f"{c}: above / below" for c in have)]) + " |",
-             "|---" * (2 * len(have) + 1) + "|"]
+    rows = []
     for name in load_names:
         for index, (title, unit, sign) in enumerate(LOADS[name].results):
             cells = [f"{title}, {unit}"]
@@ -155,8 +155,8 @@ def table(results: Results, frequency: str, load_names: list[str]) -> str:
                                   column(results, frequency, reference, name)))
             cells += [wrong(column(results, frequency, c, name)) if not index else ""
                       for c in have]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append(cells)
+    return markdown([frequency, *have, *(f"{c}: above / below" for c in have)], rows)
 
 
 def to_json(results: Results) -> list[dict]:
@@ -202,8 +202,8 @@ def measure(args: argparse.Namespace) -> Results:
     results: Results = defaultdict(Samples)
     boots = [(kernel, seed) for seed in range(args.first, args.first + args.boots)
              for kernel in args.kernels]
-    answers = Guests(args.out, archive, paths.qemu()).answers(
-        [guest(args, *which) for which in boots], args.jobs)
+    answers = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
+        [guest(args, *which) for which in boots])
     for (kernel, _), answer in zip(boots, answers):
         parse(kernel, answer.text("loads"), results)
     (args.out / "loads.json").write_text(json.dumps(to_json(results), indent=1) + "\n")

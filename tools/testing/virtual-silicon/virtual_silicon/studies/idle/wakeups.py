@@ -21,6 +21,7 @@ from ...guest import initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
 from ...machine import machine
+from ...text import markdown
 
 #: "with C0.2" only has the idle part that the other lacks in it: five states.
 TABLES = {"": "intel_idle.c02=off", "C0.2": ""}
@@ -47,7 +48,7 @@ def parse(text: str) -> dict[str, dict[str, Row]]:
         rows[governor][load] = dict(zip(("wakeups", "deepest", "above", "shallow1"),
                                         map(float, numbers)))
     if not rows:
-        raise GuestError("the kselftest said nothing", text.splitlines()[-10:])
+        raise GuestError("the kselftest said nothing", "\n".join(text.splitlines()[-10:]))
     return rows
 
 
@@ -62,9 +63,8 @@ def measure(args: argparse.Namespace) -> Rows:
             if not table or base != "base":	# which has no C0.2
                 todo[int(hz), "base", table] = base
     archive = initramfs.ensure(args.out / "guest-wakeups", paths.selftests())
-    answers = Guests(args.out, archive, paths.qemu()).answers(
-        [guest(args, hz, which, image, table) for (hz, which, table), image in todo.items()],
-        args.jobs)
+    answers = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
+        [guest(args, hz, which, image, table) for (hz, which, table), image in todo.items()])
     for (number, which, table), answer in zip(todo, answers):
         for governor, found in parse(answer.text("wakeups")).items():
             if which == "patched" or governor == "teo":
@@ -86,14 +86,12 @@ def cells(load: str, row: Row | None) -> str:
 def report(rows: Rows) -> str:
     """Idle: wake-ups per second, share of time in the deepest state; remote: too
     deep per second; else how often state 1 was too shallow."""
-    lines = ["| HZ | load | menu | base teo | teo |", "|---|---|---|---|---|"]
-    for (hz, table, load), found in sorted(rows.items(), key=lambda r: r[0][0]):
-        if table and not load.startswith("idle"):
-            continue
-        title = f"{load}{' with ' + table if table else ''}"
-        lines.append(f"| {hz} | {title} | " + " | ".join(
-            cells(load, found.get(name)) for name in ("menu", "base teo", "teo")) + " |")
-    return "\n".join(lines)
+    columns = ("menu", "base teo", "teo")
+    return markdown(("HZ", "load", *columns), (
+        (str(hz), load + f" with {table}" * bool(table),
+         *(cells(load, found.get(name)) for name in columns))
+        for (hz, table, load), found in sorted(rows.items(), key=lambda r: r[0][0])
+        if not table or load.startswith("idle")))
 
 
 def main() -> int:

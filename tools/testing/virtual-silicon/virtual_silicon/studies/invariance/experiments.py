@@ -17,6 +17,7 @@ from ...guest.pool import Guest, Guests
 from ...machine import machine
 from ...machine.machine import Machine
 from ...readers import sysfs
+from ...text import markdown
 from . import utilisation as util
 
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
     guests = Guests(args.out, initramfs.ensure(args.out / "guest", paths.selftests()),
                     paths.qemu())
     return guests.answers([Guest(name, m, cpus, paths.kernel(args.kernel), job, append,
-                                 trace=True)], 1)[0]
+                                 trace=True)])[0]
 
 
 def fixed(args: argparse.Namespace) -> dict:
@@ -61,10 +62,9 @@ def changing(args: argparse.Namespace) -> dict:
         print(f"every {every:3d} ms, {work.name:14} util {e.kernel:6.1f} expected "
               f"{e.expected:6.1f}  mean {e.mean:+6.2f} %  mean of |error| {e.mean_abs:5.2f} %  "
               f"worst {e.worst:+7.2f} %  of {e.bursts}")
-    print("| bursts of | " + " | ".join(f"{every} ms" for every in util.EVERY_MS) + " |")
-    for work in util.WORKS:
-        print(f"| {work.name} | " + " | ".join(
-            f"{r['mean']:+.1f}" for r in rows if r["work"] == work.name) + " |")
+    print(markdown(["bursts of", *(f"{every} ms" for every in util.EVERY_MS)], (
+        [work.name, *(f"{r['mean']:+.1f}" for r in rows if r["work"] == work.name)]
+        for work in util.WORKS)))
     return {"rows": rows}
 
 

@@ -19,6 +19,7 @@ from ...guest import boot, initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
 from ...machine import machine
+from ...text import markdown
 
 HERE = Path(__file__).resolve().parent
 
@@ -95,31 +96,27 @@ def parse(result: boot.Result, kernel: str, name: str, cpus: int) -> list[Row]:
 def paths_table(rows: list[Row], cpus: list[int]) -> str:
     """ns, mean (median); and how many more it is on the most CPUs than on the fewest."""
     at = {(r.machine, r.what, r.setting, r.cpus): r for r in rows}
-    lines = ["| path | setting | " + " | ".join(f"{n} CPUs" for n in cpus) + " | more |",
-             "|---" * (len(cpus) + 3) + "|"]
+    table = []
     for name, (_, _, wanted) in MACHINES.items():
         for path in wanted:
             for setting in SETTINGS:
                 found = [at[name, path, setting, n] for n in cpus]
-                lines.append(
-                    f"| {path}{', one policy' * (name == 'one policy')} | {setting} | "
-                    + " | ".join(f"{1000 * r.mean:.0f} ({1000 * r.median:.0f})" for r in found)
-                    + f" | {1000 * (found[-1].mean - found[0].mean):+.0f} |")
-    return "\n".join(lines)
+                table.append([path + ", one policy" * (name == "one policy"), setting,
+                              *(f"{1000 * r.mean:.0f} ({1000 * r.median:.0f})" for r in found),
+                              f"{1000 * (found[-1].mean - found[0].mean):+.0f}"])
+    return markdown(["path", "setting", *(f"{n} CPUs" for n in cpus), "more"], table)
 
 
 def files_table(rows: list[Row], cpus: list[int]) -> str:
     at = {(r.what, r.setting, r.cpus): r for r in rows if r.machine == "own policies"}
-    lines = ["| file | kernel | " + " | ".join(f"{n} CPUs" for n in cpus) + " |",
-             "|---" * (len(cpus) + 2) + "|"]
+    table = []
     for what, kernel in dict.fromkeys((r.what, r.setting) for r in rows
                                       if r.what.startswith("/")):
         found = [at[what, kernel, n] for n in cpus if (what, kernel, n) in at]
         if len(found) == len(cpus):
-            lines.append(f"| `{what.removeprefix('/sys/devices/system/cpu/')}` | {kernel} | "
-                         + " | ".join(f"{r.median / 1000:.1f}, {r.calls:.2f}" for r in found)
-                         + " |")
-    return "\n".join(lines)
+            table.append([f"`{what.removeprefix('/sys/devices/system/cpu/')}`", kernel,
+                          *(f"{r.median / 1000:.1f}, {r.calls:.2f}" for r in found)])
+    return markdown(["file", "kernel", *(f"{n} CPUs" for n in cpus)], table)
 
 
 def main() -> int:
@@ -134,8 +131,8 @@ def main() -> int:
     archive = initramfs.ensure(args.out / "guest", more=HERE / "recipe.txt")
     todo = [(kernel, name, n) for n in args.cpus for name in MACHINES
             for kernel in ("base", "patched")]
-    results = Guests(args.out, archive, paths.qemu()).answers(
-        [guest(getattr(args, which[0]), *which) for which in todo], args.jobs)
+    results = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
+        [guest(getattr(args, which[0]), *which) for which in todo])
     rows = [row for which, result in zip(todo, results) for row in parse(result, *which)]
     (args.out / "scaling.json").write_text(
         json.dumps([row.__dict__ for row in rows], indent=1) + "\n", encoding="ascii")

@@ -8,13 +8,14 @@ kernel and ours, on the machine as it is and with one assumption changed at a ti
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...errors import GuestError
 from ...guest.job import Job
 from ...machine.machine import Machine
 from ...machine.schema import Transition
+from ...text import markdown
 
 KERNELS = ("base", "patched")
 
@@ -176,25 +177,20 @@ about exit latencies in its tables.
 Results = dict[str, Values]			# by variant
 
 
-def markdown(results: Results) -> str:
+def document(results: Results) -> str:
     """A row per conclusion: the ratio under each variant, bold where it does not hold."""
     names = list(results)
-    lines = [HEAD, _row(("conclusion", "in", "holds up to", *names)),
-             "|" + "---|" * (3 + len(names))]
-    for c in CONCLUSIONS:
-        cells = [_cell(c, results[name]) for name in names]
-        lines.append(_row((c.text, c.where, f"{c.most:g}", *cells)))
-    lines += ["", "Measured:", "", _row(("kernel", "measure", "unit", *names)),
-              "|" + "---|" * (3 + len(names))]
+    concluded = markdown(
+        ("conclusion", "in", "holds up to", *names),
+        ((c.text, c.where, f"{c.most:g}", *(_cell(c, results[name]) for name in names))
+         for c in CONCLUSIONS))
     keys = dict.fromkeys(key for values in results.values() for key in values)
-    for kernel, name in keys:
-        lines.append(_row((kernel, MEASURES[name].what, MEASURES[name].unit, *(
-            _number(values.get((kernel, name))) for values in results.values()))))
-    return "\n".join(lines) + "\n"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    measured = markdown(
+        ("kernel", "measure", "unit", *names),
+        ((kernel, MEASURES[name].what, MEASURES[name].unit,
+          *(_number(values.get((kernel, name))) for values in results.values()))
+         for kernel, name in keys))
+    return f"{HEAD}\n{concluded}\n\nMeasured:\n\n{measured}\n"
 
 
 def _number(number: float | None) -> str:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import GuestError, MissingError, UsageError
+from ...errors import Fail, GuestError, UsageError
 from ...guest import boot
 from ...guest.job import Job
+from ...readers import plot
+from ...text import markdown
 from . import measurements, reproduce
 from .measurements import Row
 from .reproduce import Guest, Mirror
@@ -65,8 +66,8 @@ def job(steps: Iterable[str]) -> Job:
     return job
 
 
-def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | GuestError]:
-    out: dict[str, str | GuestError] = {}
+def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | Fail]:
+    out: dict[str, str | Fail] = {}
     for number, step in enumerate(steps):
         text = result.text(f"step-{number}")
         failed = result.step_status(f"step-{number}")
@@ -75,35 +76,30 @@ def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | Guest
     return out
 
 
-#: What boots a guest; tests put their own in its place.
-Boot = Callable[[Guest, Job], boot.Result]
+#: What boots guests; tests put their own in its place.
+Boots = Callable[[Sequence[tuple[Guest, Job]]], Sequence[boot.Result | Fail | None]]
 
 
-def run_guests(wanted: Iterable[Mirror], start: Boot,
-               jobs: int = 1) -> dict[Guest, dict[str, str | GuestError]]:
+def run_guests(wanted: Iterable[Mirror],
+               start: Boots) -> dict[Guest, dict[str, str | Fail]]:
     """Each guest once, with all steps that its rows need."""
     steps: dict[Guest, dict[str, None]] = {}
     for mirror in wanted:
         steps.setdefault(mirror.guest, {}).update(dict.fromkeys(mirror.steps))
-
-    def one(guest: Guest) -> dict[str, str | GuestError]:
-        todo = list(steps[guest])
-        try:
-            return _outputs(start(guest, job(todo)), todo)
-        except (GuestError, UsageError) as error:
-            return dict.fromkeys(todo, GuestError(str(error)))
-    with ThreadPoolExecutor(jobs) as pool:
-        return dict(zip(steps, pool.map(one, steps)))
+    answers = start([(guest, job(todo)) for guest, todo in steps.items()])
+    return {guest: _outputs(answer, list(todo)) if isinstance(answer, boot.Result)
+            else dict.fromkeys(todo, answer or GuestError("not started"))
+            for (guest, todo), answer in zip(steps.items(), answers)}
 
 
 def _verdict(row: Row, put_in: str, found: Mirror | str,
-             outputs: dict[Guest, dict[str, str | GuestError]]) -> Verdict:
+             outputs: dict[Guest, dict[str, str | Fail]]) -> Verdict:
     if isinstance(found, str):
         return Verdict(row, NOT_MIRRORED, how=found, put_in=put_in)
     texts = []
     for step in found.steps:
         text = outputs[found.guest][step]
-        if isinstance(text, GuestError):
+        if isinstance(text, Fail):
             return Verdict(row, NOT_MIRRORED, found.guest.machine, f"failed: {text}",
                            put_in=put_in)
         texts.append(text)
@@ -117,12 +113,12 @@ def _verdict(row: Row, put_in: str, found: Mirror | str,
     return Verdict(row, number, found.guest.machine, found.how, model, off, put_in)
 
 
-def judge(rows: Sequence[Row], start: Boot, jobs: int = 1) -> list[Verdict]:
+def judge(rows: Sequence[Row], start: Boots) -> list[Verdict]:
     """All rows.  Which numbers were put in is known from the repository's own file,
     whichever file `rows` are from."""
     put_in = {row.key: row.put_in for row in measurements.read(measurements.DATA)}
     found = [reproduce.mirror(row) for row in rows]
-    outputs = run_guests((m for m in found if isinstance(m, Mirror)), start, jobs)
+    outputs = run_guests((m for m in found if isinstance(m, Mirror)), start)
     return [_verdict(row, put_in.get(row.key, row.put_in), mirror, outputs)
             for row, mirror in zip(rows, found)]
 
@@ -164,39 +160,31 @@ def _remark(v: Verdict) -> str:
     return "; ".join(word for word in words if word)
 
 
-def _markdown_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [_markdown_row(head), "|" + "---|" * len(head), *map(_markdown_row, rows), ""]
-
-
 def _what(row: Row) -> str:
     return f"{row.quantity} ({row.conditions})" if row.conditions else row.quantity
 
 
-def _compared(part: Sequence[Verdict]) -> list[str]:
-    return _table(
+def _compared(part: Sequence[Verdict]) -> str:
+    return markdown(
         ("quantity", "experiment", "model", "published", "unit", "error", "number", "remark"),
         ((_what(v.row), v.how, _model(v), v.row.text, v.row.unit,
           f"**{v.error:+.0%}**" if v.off else f"{v.error:+.0%}", v.number, _remark(v))
          for v in part if v.error is not None))
 
 
-def markdown(verdicts: Sequence[Verdict]) -> str:
+def document(verdicts: Sequence[Verdict]) -> str:
     """Compared rows by part, then what was not compared and why."""
     lines = [HEAD, summary(verdicts) + ".", ""]
     parts = dict.fromkeys((v.row.cpu, v.machine) for v in verdicts
                           if v.number != NOT_MIRRORED)
     for cpu, name in parts:
         lines += [f"### {cpu}, machine `{name}`", ""]
-        lines += _compared([v for v in verdicts if (v.row.cpu, v.machine) == (cpu, name)])
+        lines += [_compared([v for v in verdicts if (v.row.cpu, v.machine) == (cpu, name)]), ""]
     lines += ["### Not mirrored", ""]
-    lines += _table(("part", "quantity", "published", "unit", "reason"), (
+    lines += [markdown(("part", "quantity", "published", "unit", "reason"), (
         (v.row.cpu, _what(v.row), v.row.text, v.row.unit,
          v.how + (f"; from it: {v.put_in}" if v.put_in else ""))
-        for v in verdicts if v.number == NOT_MIRRORED))
+        for v in verdicts if v.number == NOT_MIRRORED)), ""]
     return "\n".join(lines)
 
 
@@ -219,12 +207,7 @@ def _points(verdicts: Iterable[Verdict]) -> list[tuple[float, float]]:
 
 def picture(verdicts: Sequence[Verdict], path: Path) -> None:
     """Predicted over published, with the band that counts as met."""
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingError("python3-matplotlib is not installed") from error
+    pyplot = plot.load_pyplot()
     figure, axes = pyplot.subplots(figsize=(6.5, 6))
     edges = (0.05, 5000)
     axes.fill_between(edges, [x * (1 - TOLERANCE) for x in edges],
@@ -246,7 +229,7 @@ def picture(verdicts: Sequence[Verdict], path: Path) -> None:
 def write(verdicts: Sequence[Verdict], directory: Path, work: Path) -> None:
     """Table and picture to `directory`, the same as data to `work`."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "VALIDATION.md").write_text(markdown(verdicts), encoding="utf-8")
+    (directory / "VALIDATION.md").write_text(document(verdicts), encoding="utf-8")
     (work / "validation.json").write_text(
         json.dumps(data(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     picture(verdicts, directory / "validation.png")
