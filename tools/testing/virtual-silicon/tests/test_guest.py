@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -80,6 +81,20 @@ def test_helper_that_does_not_compile(tmp_path: Path) -> None:
     recipe.write_text("compile bad.c usr/bin/bad\n")
     with pytest.raises(GuestError, match="bad.c does not compile"):
         initramfs.assemble(tmp_path / "build", recipe)
+
+
+def test_helper_follows_its_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of all directories find the common header, and are no older than it."""
+    header, source = tmp_path / "vs-common.h", tmp_path / "other/program.c"
+    source.parent.mkdir()
+    source.write_text('#include "vs-common.h"\nint main(void) { return STATUS; }\n')
+    monkeypatch.setattr(initramfs, "COMMON", header)
+    now = source.stat().st_mtime
+    for status in (3, 4):
+        header.write_text(f"#define STATUS {status}\n")
+        os.utime(header, (now + 100 * status, now + 100 * status))
+        program = initramfs.compiled(source, tmp_path / "build")
+        assert subprocess.run([program]).returncode == status
 
 
 def test_libraries_follow(tmp_path: Path) -> None:
