@@ -13,7 +13,7 @@ from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
 from .fetch import base, cache, packages
 from .fetch.base import Base
-from .patchqueue import basehashes, mails, manifest, refresh, releases
+from .patchqueue import mails, manifest, refresh, releases
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
 from .ui import Fail, say
@@ -29,10 +29,6 @@ def series() -> Series:
     return manifest.load(paths.PATCHES, paths.TOP)
 
 
-def known() -> basehashes.Known:
-    return basehashes.Known(paths.PATCHES / basehashes.NAME)
-
-
 @contextmanager
 def _alone() -> Iterator[None]:
     """One build at a time in a clone. Not held while a guest runs."""
@@ -46,11 +42,7 @@ def _linux() -> Base:
     repo = chosen.repo()
     release = base.release(repo)
     say(f"base: {chosen.label} (Linux {release}, {chosen.key[:16]})")
-    try:
-        trees.make(trees.LINUX, repo, series(), known())
-    except basehashes.UnknownBase as unknown:
-        unknown.details = releases.difference(unknown, repo, series())
-        raise
+    trees.make(trees.LINUX, repo, series())
     versions.record("base", source=chosen.label, release=release, sha256=chosen.key)
     return chosen
 
@@ -239,9 +231,9 @@ def make_figures() -> int:
 def take_back() -> int:
     packages.ensure("build")
     with _alone():
-        refresh.refresh(trees.LINUX, series(), known())
+        refresh.refresh(trees.LINUX, series())
         if trees.QEMU.git_dir.is_dir():
-            refresh.refresh(trees.QEMU, qemu.series(), qemu.known())
+            refresh.refresh(trees.QEMU, qemu.series())
     return 0
 
 
@@ -256,22 +248,8 @@ def write_series() -> int:
 def check_releases() -> int:
     packages.ensure("build")
     with _alone():
-        offered = base.on_offer()
-        results = releases.check(series(), offered, known())
+        results = releases.check(series(), base.on_offer())
     return int(not results or any(reason for _, reason in results))
-
-
-def accept_base() -> int:
-    """Put the replaced files of the present base on record, or (BASE=all)
-    those of each base on offer."""
-    packages.ensure("build")
-    with _alone():
-        record, wanted = known(), releases.directories(series())
-        bases = base.on_offer() if os.environ.get("BASE") == "all" else [base.choose()]
-        releases.learn(series(), [b.excerpt(wanted) for b in bases], record)
-        record.write()
-    say(f"wrote {paths.shown(record.file)}")
-    return 0
 
 
 def clean() -> int:
@@ -345,8 +323,6 @@ TARGETS = {
                     take_back),
     "series": Target("build/series: the patches as mails, and in parts", write_series),
     "releases": Target("try the patches on each base release on offer", check_releases),
-    "accept-base": Target("record that replaced base files were reviewed (patches/base-hashes)",
-                        accept_base),
     "clean": Target("remove build/", clean),
     "clean-cache": Target("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", clean_cache),
 }

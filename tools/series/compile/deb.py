@@ -12,16 +12,16 @@ from email.utils import format_datetime, localtime
 from pathlib import Path
 
 from .. import paths, proc
-from ..fetch import aptget
+from ..fetch import aptget, base
 from ..patchqueue import tree as trees
 from ..patchqueue.tree import Tree
 from ..ui import Fail, Step, say
 from . import kernel
 
-#: FLAVOUR=: what Debian calls it, and its configuration in linux-config-6.12.
+#: FLAVOUR=: what Debian calls it, and its configuration in linux-config.
 FLAVOURS = {"amd64": "config.amd64_none_amd64.xz", "cloud": "config.amd64_none_cloud-amd64.xz"}
 FRAGMENT = Path(__file__).with_name("debian.config")
-CONFIGS = "linux-config-6.12"
+CONFIGS = f"linux-config-{base.WANTED}"
 NAME, EMAIL = "x86-dvfs developers", "maintainers@x86-dvfs.invalid"
 
 

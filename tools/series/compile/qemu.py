@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import paths, proc, versions
 from ..fetch import aptget, cache, importer, packages
-from ..patchqueue import basehashes, commits, manifest
+from ..patchqueue import commits, manifest
 from ..patchqueue import tree as trees
 from ..patchqueue.manifest import Series
 from ..ui import Fail, Step, counter, say
@@ -37,7 +37,7 @@ _NINJA = re.compile(r"^\[(?P<done>\d+)/(?P<total>\d+)\]")
 
 def series() -> Series:
     root = paths.SILICON / "qemu"
-    return manifest.load(root / "patches", root / "files", loose="virtual silicon: add its files")
+    return manifest.load(root / "patches", root / "files")
 
 
 def offered_version() -> str:
@@ -60,13 +60,13 @@ def build() -> None:
     if trees.QEMU.git_dir.is_dir() and (edits := trees.edits(trees.QEMU)):
         _build_edited(edits)
         return
-    digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, commits.inputs_key(ours, version))
+    digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, version, commits.inputs_key(ours))
     entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
     _publish([*entry.glob("virtual-silicon-*"), entry / PROGRAM])
     program = cache.file_hash(entry / PROGRAM)
     versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest, sha256=program)
     say(f"qemu: {paths.shown(paths.QEMU_BINARY)} {program[:16]}, from {SOURCE} {version}"
-        f" with {len(commits.listed(ours))} commits")
+        f" with {len(ours.entries)} commits")
 
 
 def _build_edited(edits: str) -> None:
@@ -84,16 +84,12 @@ def _publish(files: list[Path]) -> None:
         kernel.link(paths.QEMU_BINARY.with_name(file.name), file)
 
 
-def known() -> basehashes.Known:
-    return basehashes.Known(series().patch_dir / basehashes.NAME)
-
-
 def source(version: str, ours: Series) -> None:
     """build/qemu/src: Debian's source with the series on it."""
     repo = cache.get("qemu-source", cache.key(_IMPORT, version),
                      lambda part: _import(part, version)) / "qemu.git"
     paths.QEMU.mkdir(parents=True, exist_ok=True)
-    trees.make(trees.QEMU, repo, ours, known())
+    trees.make(trees.QEMU, repo, ours)
 
 
 def _import(part: Path, version: str) -> list[str]:

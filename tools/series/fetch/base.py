@@ -22,8 +22,8 @@ from ..ui import Fail, Step
 from . import aptget, cache, importer, packages
 from .importer import Opened, Wanted
 
-PACKAGE = "linux-source-6.12"
 WANTED = "6.12"
+PACKAGE = f"linux-source-{WANTED}"
 REPO = "base.git"
 IMPORT_VERSION = "import 1"
 IMPORT_MIB = 900

@@ -10,75 +10,57 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from .. import git
 from ..fetch import cache
 from ..ui import Fail
-from . import basehashes, mail
+from . import mail
 from .mail import Mail
-from .manifest import Series, WholeFile, loose_files
+from .manifest import Series, WholeFile
 
 
-@dataclass(frozen=True)
-class Commit:
-    """One commit to be: where it comes from, its mail, its whole files."""
-    origin: str
-    mail: Mail
-    files: list[WholeFile]
+class DoesNotApply(Fail):
+    """A commit that the base does not take as it is."""
 
 
-def listed(series: Series) -> list[Commit]:
-    """The series with its mails read."""
-    found = []
-    loose = loose_files(series)
-    if loose:
-        letter = Mail(git.IDENTITY, "", series.loose, "", "")
-        found.append(Commit(str(series.files_root), letter, [WholeFile(p) for p in loose]))
-    for entry in series.entries:
-        found.append(Commit(entry.patch, mail.read(series.patch_dir / entry.patch), entry.files))
-    return found
-
-
-def inputs_key(series: Series, base: str) -> str:
-    """Changes with everything that build() looks at."""
-    parts: list[str | bytes] = ["chain 1", base]
-    for file in (series.file, series.patch_dir / basehashes.NAME):
-        parts.append(file.read_bytes() if file.exists() else b"")
+def inputs_key(series: Series) -> str:
+    """Changes with everything of the series that build() looks at."""
+    parts: list[str | bytes] = [series.file.read_bytes() if series.file.exists() else b""]
     for entry in series.entries:
         parts += [entry.patch, (series.patch_dir / entry.patch).read_bytes()]
-    for path in [f.path for e in series.entries for f in e.files] + loose_files(series):
+    for path in series.files():
         source = series.files_root / path
         parts += [path, _mode(source), source.read_bytes()]
     return cache.key(*parts)
 
 
-def build(repo: Path, base: str, series: Series, known: basehashes.Known) -> str:
-    """Commit the series on top of `base` in `repo`; returns the last commit."""
+def build(repo: Path, base: str, series: Series) -> list[str]:
+    """Commit the series on top of `base` in `repo`; returns the commits, one an entry."""
     date = git.run("show", "-s", "--format=%cd", "--date=raw", base, repo=repo)
-    tip = base
+    made = [base]
     with tempfile.TemporaryDirectory(dir=repo) as tmp:
         env = {"GIT_INDEX_FILE": os.path.join(tmp, "index")}
         git.run("read-tree", base, repo=repo, env=env)
-        for commit in listed(series):
-            _apply(repo, env, commit)
-            _add_files(repo, env, base, series, commit, known)
-            tip = _commit(repo, env, tip, commit.mail, date)
-    return tip
+        for entry in series.entries:
+            letter = mail.read(series.patch_dir / entry.patch)
+            _apply(repo, env, entry.patch, letter.diff)
+            for file in entry.files:
+                _add_file(repo, env, base, series, file)
+            made.append(_commit(repo, env, made[-1], letter, date))
+    return made[1:]
 
 
-def _apply(repo: Path, env: dict[str, str], commit: Commit) -> None:
+def _apply(repo: Path, env: dict[str, str], patch: str, diff: str) -> None:
     """Apply the diff to the index. git apply knows no fuzz: every context line
     has to be there."""
-    diff = commit.mail.diff
     if not diff:
         return
     done = git.call("apply", "--cached", "--whitespace=nowarn", "-p1", repo=repo, env=env,
                     stdin=diff.encode(errors="surrogateescape"), check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace")
-        raise Fail(f"{commit.origin} does not apply: {_culprits(diff, said)}", said.strip())
+        raise DoesNotApply(f"{patch} does not apply: {_culprits(diff, said)}", said.strip())
 
 
 def _culprits(diff: str, said: str) -> str:
@@ -89,19 +71,22 @@ def _culprits(diff: str, said: str) -> str:
     return first[1] if first else "git apply refused it"
 
 
-def _add_files(repo: Path, env: dict[str, str], base: str, series: Series, commit: Commit,
-               known: basehashes.Known) -> None:
-    for file in commit.files:
-        old = git.blob(repo, base, file.path)
-        if file.replaces:
-            known.check(file.path, old)
-        elif old is not None:
-            raise Fail(f"{series.file}: the base has {file.path} already:"
-                       " say 'replaces' after it, or edit it by the patch")
-        source = series.files_root / file.path
-        blob = git.run("hash-object", "-w", "--no-filters", "--", source.resolve(), repo=repo)
-        git.run("update-index", "--add", "--cacheinfo", f"{_mode(source)},{blob},{file.path}",
-                repo=repo, env=env)
+def _add_file(repo: Path, env: dict[str, str], base: str, series: Series,
+              file: WholeFile) -> None:
+    theirs = git.call("rev-parse", "--quiet", "--verify", f"{base}:{file.path}", repo=repo,
+                      check=False).stdout.decode().strip()
+    if file.replaces and not theirs:
+        raise DoesNotApply(f"{file.path} is said to replace a base file, but the base has none")
+    if theirs and not file.replaces:
+        raise DoesNotApply(f"{series.file}: the base has {file.path} already:"
+                           " say 'replaces' after it, or edit it by the patch")
+    if theirs and not theirs.startswith(file.replaces):
+        raise DoesNotApply(f"{file.path} has changed in this base: carry the change over into"
+                           f" ours, and add {theirs[:12]} to its line in {series.file}")
+    source = series.files_root / file.path
+    blob = git.run("hash-object", "-w", "--no-filters", "--", source.resolve(), repo=repo)
+    git.run("update-index", "--add", "--cacheinfo", f"{_mode(source)},{blob},{file.path}",
+            repo=repo, env=env)
 
 
 def _mode(path: Path) -> str:

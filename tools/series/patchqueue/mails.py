@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """The series as mails for a mailing list: build/series, and its parts below that.
 
-patches/cover-letter: a subject, an introduction, and for each part `[NNNN] subject`, where
-NNNN begins the name of its first patch, and a text. What follows `[]` closes all letters.
+patches/cover-letter: a subject, an introduction, and for each part `[NNNN] subject` and a
+text; it has the patches from number NNNN on. What follows `[]` closes all letters.
 """
 from __future__ import annotations
 
 import re
 import shutil
+from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,12 +34,19 @@ class Cover(NamedTuple):
     closing: str
 
 
-def read(text: str) -> Cover:
-    head, *rest = _HEADING.split(text)
+def cover(patch_dir: Path) -> Cover:
+    """The cover letter; without the file an empty one."""
+    file = patch_dir / COVER
+    head, *rest = _HEADING.split(file.read_text() if file.exists() else "")
     subject, _, intro = head.partition("\n")
     parts = [Part(*(word.strip() for word in rest[n:n + 3])) for n in range(0, len(rest), 3)]
     closing = parts.pop().text if parts and not parts[-1].first else ""
     return Cover(subject.strip(), intro.strip(), parts, closing)
+
+
+def starts(letter: Cover) -> list[int]:
+    """The numbers at which parts begin."""
+    return [int(part.first) for part in letter.parts]
 
 
 def write(tree: Tree, patch_dir: Path, target: Path) -> list[Path]:
@@ -51,28 +59,29 @@ def write(tree: Tree, patch_dir: Path, target: Path) -> list[Path]:
     if not commits:
         raise Fail(f"{paths.shown(patch_dir / 'series')} is empty: there is nothing to send")
     shutil.rmtree(target, ignore_errors=True)
-    file = patch_dir / COVER
-    cover = read(file.read_text() if file.exists() else "")
-    starts = [_start(patch_dir, part) for part in cover.parts]
-    ends = [*starts[1:], len(commits)]
-    summary = [f"{start + 1} to {end}, {part.subject}.\n\n{part.text}"
-               for part, start, end in zip(cover.parts, starts, ends)]
-    mails = _mails(tree, TIP, target, cover.subject, [cover.text, *summary, cover.closing])
-    for part, start, end in zip(cover.parts, starts, ends):
-        _mails(tree, _alone(tree, commits[start:end], part), target / part.first,
-               part.subject, [part.text, cover.closing])
+    letter = cover(patch_dir)
+    begins = _begins(patch_dir, letter)
+    ends = [*begins[1:], len(commits)]
+    summary = [f"{begin + 1} to {end}, {part.subject}.\n\n{part.text}"
+               for part, begin, end in zip(letter.parts, begins, ends)]
+    mails = _mails(tree, TIP, target, letter.subject, [letter.text, *summary, letter.closing])
+    for part, begin, end in zip(letter.parts, begins, ends):
+        _mails(tree, _alone(tree, commits[begin:end], part), target / part.first,
+               part.subject, [part.text, letter.closing])
     say(f"series: {len(mails)} mails and a cover letter in {paths.shown(target)}"
-        + f", {len(starts)} parts below" * bool(starts))
+        + f", {len(begins)} parts below" * bool(begins))
     return mails
 
 
-def _start(patch_dir: Path, part: Part) -> int:
+def _begins(patch_dir: Path, letter: Cover) -> list[int]:
+    """Which patch is the first of each part; none is without."""
     file = patch_dir / "series"
     entries, _ = manifest.parse(file.read_text().splitlines(), str(file))
-    for number, entry in enumerate(entries):
-        if entry.patch.startswith(part.first):
-            return number
-    raise Fail(f"{paths.shown(patch_dir / COVER)}: [{part.first}]: no patch begins so")
+    homes = [bisect_right(starts(letter), entry.number) for entry in entries]
+    for number, part in enumerate(letter.parts, 1):
+        if number not in homes:
+            raise Fail(f"{paths.shown(patch_dir / COVER)}: [{part.first}]: the part has no patch")
+    return [homes.index(number) for number in range(1, len(letter.parts) + 1)]
 
 
 def _alone(tree: Tree, commits: list[str], part: Part) -> str:

@@ -4,13 +4,16 @@
 	# comment
 	0001-first.patch
 		kernel/new.c
-		arch/x86/kernel/old.c replaces
+		arch/x86/kernel/old.c replaces edeb834d7f96
 
 An unindented line names a patch in mail format. Indented lines below it name
-whole files of the same commit; `replaces` says that the base has the file too.
+whole files of the same commit. `replaces` says that the base has the file too, and
+which versions of it ours has been compared with: git's names of them (git hash-object).
+A fix that a new release of the base makes there would be lost without a word else.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +26,7 @@ from ..ui import Fail
 @dataclass(frozen=True)
 class WholeFile:
     path: str
-    replaces: bool = False
+    replaces: tuple[str, ...] = ()
 
 
 @dataclass
@@ -33,31 +36,34 @@ class Entry:
     files: list[WholeFile] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
 
+    @property
+    def number(self) -> int:
+        return int(self.patch[:4])
+
 
 @dataclass(frozen=True)
 class Series:
-    """A manifest with the places it speaks of. `loose`: files below
-    `files_root` that no entry names are a first commit of their own."""
+    """A manifest with the places it speaks of."""
     patch_dir: Path
     files_root: Path
     entries: list[Entry]
     trailer: list[str] = field(default_factory=list)
-    loose: str = ""
 
     @property
     def file(self) -> Path:
         return self.patch_dir / "series"
 
-    def owner(self, path: str) -> Entry | None:
-        return next((e for e in self.entries if path in (f.path for f in e.files)), None)
+    def files(self) -> dict[str, WholeFile]:
+        """All whole files, by path."""
+        return {f.path: f for e in self.entries for f in e.files}
 
 
-def load(patch_dir: Path, files_root: Path, loose: str = "") -> Series:
+def load(patch_dir: Path, files_root: Path) -> Series:
     """Read and check the manifest; no manifest is an empty series."""
     file = patch_dir / "series"
     lines = file.read_text().splitlines() if file.exists() else []
     entries, trailer = parse(lines, str(file))
-    series = Series(patch_dir, files_root, entries, trailer, loose)
+    series = Series(patch_dir, files_root, entries, trailer)
     _check_presence(series, lines)
     return series
 
@@ -86,8 +92,8 @@ def parse(lines: list[str], name: str) -> tuple[list[Entry], list[str]]:
         else:
             if len(words) > 1:
                 fail(f"'{words[1]}' after the patch name; a line holds one name")
-            if "/" in words[0] or not words[0].endswith(".patch"):
-                fail(f"{words[0]}: a patch is a file name that ends in .patch"
+            if not re.fullmatch(r"\d{4}-[^/]+\.patch", words[0]):
+                fail(f"{words[0]}: a patch is called 0001-what-it-does.patch"
                      " (indent the line if a whole file is meant)")
             entries.append(Entry(words[0], comments=comments))
             comments = []
@@ -98,9 +104,10 @@ def _whole_file(words: list[str], fail: Callable[[str], NoReturn]) -> WholeFile:
     path = PurePosixPath(words[0])
     if path.is_absolute() or ".." in path.parts or str(path) != words[0]:
         fail(f"{words[0]}: paths are plain and relative to the top")
-    if words[1:] not in ([], ["replaces"]):
-        fail(f"'{' '.join(words[1:])}' after {words[0]}; only 'replaces' may stand there")
-    return WholeFile(words[0], bool(words[1:]))
+    if words[1:] and not re.fullmatch(r"replaces( [0-9a-f]{12,40})+", " ".join(words[1:])):
+        fail(f"'{' '.join(words[1:])}' after {words[0]}; there may stand 'replaces' and the base's"
+             " versions of the file, 12 digits or more of git hash-object")
+    return WholeFile(words[0], tuple(words[2:]))
 
 
 def _check_presence(series: Series, lines: list[str]) -> None:
@@ -113,21 +120,12 @@ def _check_presence(series: Series, lines: list[str]) -> None:
             raise Fail(f"{series.file}:{number}: {root / name} does not exist")
 
 
-def loose_files(series: Series) -> list[str]:
-    """Files below `files_root` that no entry names, if the series has such."""
-    if not series.loose or not series.files_root.is_dir():
-        return []
-    named = {f.path for e in series.entries for f in e.files}
-    here = (str(p.relative_to(series.files_root)) for p in series.files_root.rglob("*")
-            if p.is_file())
-    return sorted(p for p in here if p not in named)
-
-
 def dump(entries: list[Entry], trailer: list[str]) -> str:
     """The manifest's text; parse() gives the same entries back."""
     lines: list[str] = []
     for entry in entries:
         lines += entry.comments
         lines.append(entry.patch)
-        lines += [f"\t{f.path}" + (" replaces" if f.replaces else "") for f in entry.files]
+        lines += ["\t" + " ".join([f.path, *(["replaces", *f.replaces] if f.replaces else [])])
+                  for f in entry.files]
     return "\n".join(lines + trailer) + "\n"

@@ -4,23 +4,30 @@
 A tree moves only if what it is made from has changed, touches only the files
 that differ (so that an incremental build stays one), and never moves over
 edits that the repository does not have.
+
+Each commit has a git note with the name of its patch, which git carries along when one
+amends and rebases: make refresh knows by it what a commit was. A base that the patches
+do not apply to is reached by git rebase, whose three-way merge stops at a conflict.
 """
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from .. import git, paths, proc
 from ..fetch import importer
 from ..ui import Fail, Step, say
-from . import basehashes, commits
+from . import commits
+from .commits import DoesNotApply
 from .manifest import Series
 
-TIP = "refs/series/tip"
-BASE = "refs/series/base"
+TIP = "refs/series/tip"         # what the repository says,
+BASE = "refs/series/base"       # on this base
+ONTO = "refs/series/onto"       # the base of a rebase that refresh has not taken back yet
+NOTES = "series"
 BRANCH = "series"
 
 
@@ -43,13 +50,18 @@ LINUX = Tree("linux", paths.LINUX, 2300)
 QEMU = Tree("qemu", paths.QEMU / "src", 500)
 
 
-def make(tree: Tree, base_repo: Path, series: Series, known: basehashes.Known) -> str:
-    """Bring `tree` to the series on the base; returns the last commit."""
+def make(tree: Tree, base_repo: Path, series: Series) -> str:
+    """Bring `tree` to the series on the base; returns the last commit of the series."""
     if not tree.git_dir.is_dir():
-        return _create(tree, base_repo, series, known)
+        return _create(tree, base_repo, series)
+    if where := stopped(tree):
+        raise Fail(where)
     _finish_interrupted_move(tree)
     base = _take_base(tree, base_repo)
-    tip = tip_of(tree, base, series, known)
+    try:
+        tip = tip_of(tree, tree.ref(BASE) if _rebased_to(tree, base) else base, series)
+    except DoesNotApply as failure:
+        _rebase(tree, base, series, failure)
     if tip == tree.ref(TIP):
         _mention_edits(tree)
     else:
@@ -59,7 +71,7 @@ def make(tree: Tree, base_repo: Path, series: Series, known: basehashes.Known) -
     return tip
 
 
-def _create(tree: Tree, base_repo: Path, series: Series, known: basehashes.Known) -> str:
+def _create(tree: Tree, base_repo: Path, series: Series) -> str:
     """Make the tree aside and rename it: there is never half of one."""
     if tree.path.exists() and any(tree.path.iterdir()):
         raise Fail(f"{paths.shown(tree.path)} exists and is not a tree of ours; move it away")
@@ -67,15 +79,16 @@ def _create(tree: Tree, base_repo: Path, series: Series, known: basehashes.Known
     proc.need_space(tree.path, tree.mib, paths.shown(tree.path))
     shutil.rmtree(part.path, ignore_errors=True)
     git.run("init", "--quiet", f"--initial-branch={BRANCH}", part.path)
-    for setting in ("gc.auto=0", "checkout.workers=0", "core.fileMode=true"):
-        git.run("config", *setting.split("="), repo=part.path)
     try:
         base = _take_base(part, base_repo)
-        tip = tip_of(part, base, series, known)
+        tip = tip_of(part, base, series)
         with Step(f"tree: writing {paths.shown(tree.path)}"):
             _move(part, base, tip)
-    except Fail:
+    except Fail as failure:
         shutil.rmtree(part.path)
+        if isinstance(failure, DoesNotApply):
+            failure.details += ("\nA tree of a base that it applies to is brought to this one by a"
+                                " three-way merge: make tree BASE=..., then make tree")
         raise
     if tree.path.exists():
         tree.path.rmdir()
@@ -100,19 +113,86 @@ def _take_base(tree: Tree, base_repo: Path) -> str:
     return base
 
 
-def tip_of(tree: Tree, base: str, series: Series, known: basehashes.Known) -> str:
-    """The last commit of the series, made now or remembered from last time."""
-    memory = tree.git_dir / "x86-dvfs.json"
-    key = commits.inputs_key(series, base)
-    try:
-        old = json.loads(memory.read_text())
-    except (OSError, ValueError):
-        old = {}
-    if old.get("key") == key and git.resolve(tree.path, old["tip"]):
-        return old["tip"]
-    tip = commits.build(tree.git_dir, base, series, known)
-    memory.write_text(json.dumps({"key": key, "tip": tip}))
+def tip_of(tree: Tree, base: str | None, series: Series) -> str:
+    """The last commit of the series on @base, made now or remembered from last time."""
+    memory = tree.git_dir / "x86-dvfs.tip"
+    key = f"{base} {commits.inputs_key(series)}"
+    if memory.exists():
+        old, _, tip = memory.read_text().rpartition(" ")
+        if old == key and tree.ref(tip):
+            return tip
+    assert base
+    made = commits.build(tree.git_dir, base, series)
+    for setting in ("gc.auto=0", "checkout.workers=0", "core.fileMode=true",
+                    f"notes.rewriteRef=refs/notes/{NOTES}", f"notes.displayRef=refs/notes/{NOTES}"):
+        git.run("config", *setting.split("="), repo=tree.path)
+    for commit, entry in zip(made, series.entries):
+        git.run("notes", f"--ref={NOTES}", "add", "--force", "-m", entry.patch, commit,
+                repo=tree.path)
+    tip = made[-1] if made else base
+    memory.write_text(f"{key} {tip}")
     return tip
+
+
+def _stands_on(tree: Tree, base: str) -> bool:
+    return not git.call("merge-base", "--is-ancestor", base, "HEAD", repo=tree.path,
+                        check=False).returncode
+
+
+def base_of(tree: Tree) -> str:
+    """The base that the tree's commits stand on."""
+    for base in filter(None, (tree.ref(ONTO), tree.ref(BASE))):
+        if _stands_on(tree, base):
+            return base
+    where = paths.shown(tree.path)
+    raise Fail(f"{where}: its commits do not stand on {BASE}; if they shall stand on another"
+               f" commit, say on which: git -C {where} update-ref {ONTO} COMMIT")
+
+
+def _rebased_to(tree: Tree, base: str) -> bool:
+    """Whether the commits stand on @base and are still to be taken back from there."""
+    return base == tree.ref(ONTO) and _stands_on(tree, base)
+
+
+def _rebase(tree: Tree, base: str, series: Series, failure: DoesNotApply) -> NoReturn:
+    """Bring the series from the base that the tree has to @base by git's three-way merge,
+    which may take the user's help. Ends with what is left to do."""
+    old = tree.ref(BASE)
+    if not old or old == base:
+        raise failure
+    refuse_to_lose(tree)
+    _move(tree, old, tip_of(tree, old, series))
+    git.run("update-ref", ONTO, base, repo=tree.path)
+    say(f"tree: {failure}; merging by git rebase")
+    done = git.call("rebase", "--onto", base, old, repo=tree.path, check=False)
+    if not done.returncode:
+        raise Fail(f"{paths.shown(tree.path)}: all commits were merged with the base without a"
+                   " conflict: see what became of them, then make refresh",
+                   git.run("range-diff", f"{old}..{TIP}", f"{base}..HEAD", repo=tree.path))
+    raise Fail(stopped(tree) or f"git rebase of {paths.shown(tree.path)} failed",
+               done.stderr.decode(errors="replace"))
+
+
+def stopped(tree: Tree) -> str:
+    """At which commit a rebase of the tree has stopped, and its conflicts; '' if none has."""
+    if not (tree.git_dir / "rebase-merge").is_dir():
+        return ""
+    where, commit = paths.shown(tree.path), "REBASE_HEAD"
+    title = git.run("show", "-s", f"--notes={NOTES}", "--format=%N%x00%s", commit, repo=tree.path)
+    patch, _, subject = title.partition("\0")
+    names = git.run("diff", "--name-only", "-z", "--diff-filter=U", repo=tree.path).split("\0")
+    found = [place for name in filter(None, names) for place in _conflicts(tree.path, name)]
+    return (f"{where} is being rebased and has stopped at {patch.strip() or commit} ({subject}): "
+            + (f"conflicts in {', '.join(found)}: resolve them, git add" if found else "go on")
+            + f", git -C {where} rebase --continue (or --abort); at the end make refresh")
+
+
+def _conflicts(root: Path, name: str) -> list[str]:
+    """file:line of each; of a file that only one side has there are no lines."""
+    file = root / name
+    lines = file.read_bytes().splitlines() if file.is_file() else []
+    return [f"{name}:{number}" for number, line in enumerate(lines, 1)
+            if line.startswith(b"<<<<<<< ")] or [f"{name} (one side removes it)"]
 
 
 def _moving(tree: Tree) -> Path:
@@ -124,9 +204,15 @@ def _move(tree: Tree, base: str, tip: str) -> None:
     our doing and not the user's."""
     _moving(tree).write_text(f"{base} {tip}\n")
     git.run("reset", "--quiet", "--hard", tip, repo=tree.path)
+    agree(tree, base, tip)
+    _moving(tree).unlink()
+
+
+def agree(tree: Tree, base: str, tip: str) -> None:
+    """The repository now says @tip on @base."""
     git.run("update-ref", BASE, base, repo=tree.path)
     git.run("update-ref", TIP, tip, repo=tree.path)
-    _moving(tree).unlink()
+    git.run("update-ref", "-d", ONTO, repo=tree.path)
 
 
 def _finish_interrupted_move(tree: Tree) -> None:
@@ -148,7 +234,8 @@ def unrefreshed(tree: Tree) -> int:
     """Commits on the tree's branch that the series does not have. A branch
     that was rewound counts as one."""
     head, tip = tree.ref("HEAD"), tree.ref(TIP)
-    ahead = int(git.run("rev-list", "--count", f"{TIP}..HEAD", repo=tree.path)) if tip else 0
+    known = [ref for ref in (TIP, ONTO) if tree.ref(ref)]
+    ahead = int(git.run("rev-list", "--count", "HEAD", "--not", *known, repo=tree.path))
     return ahead or int(head != tip)
 
 

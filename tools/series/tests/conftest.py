@@ -9,7 +9,7 @@ import pytest
 
 from .. import git
 from ..fetch import base
-from ..patchqueue import basehashes, manifest
+from ..patchqueue import manifest
 from ..patchqueue import tree as trees
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 99\nEXTRAVERSION =\n"
@@ -68,14 +68,11 @@ class Place:
     def series(self) -> manifest.Series:
         return manifest.load(self.top / "patches", self.top)
 
-    def known(self) -> basehashes.Known:
-        return basehashes.Known(self.top / "patches" / basehashes.NAME)
-
     def base(self) -> base.Base:
         return base.from_path(self.source)
 
     def make(self) -> str:
-        return trees.make(self.tree, self.base().repo(), self.series(), self.known())
+        return trees.make(self.tree, self.base().repo(), self.series())
 
     def files(self) -> dict[str, bytes]:
         """The repository's content."""
@@ -111,9 +108,7 @@ def place(tmp_path: Path) -> Place:
     (source / "link").symlink_to("README")
     write(top, lib__new_dot_c="int added;\n", lib__old_dot_c="int ours;\n",
           patches__series="# what this is\n\n0001-kernel.patch\n# two files\n0002-lib.patch\n"
-                          "\tlib/new.c\n\tlib/old.c replaces\n")
+                          "\tlib/new.c\n\tlib/old.c replaces edeb834d7f96\n")
     (top / "patches/0001-kernel.patch").write_text(PATCH)
     (top / "patches/0002-lib.patch").write_text(NO_DIFF)
-    (top / "patches/base-hashes").write_text(
-        f"{basehashes.digest(OLD.encode())}  lib/old.c  6.12.98 6.12.99\n")
     return Place(top, source, trees.Tree("linux", tmp_path / "build/linux", 1))

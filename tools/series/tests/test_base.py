@@ -128,22 +128,13 @@ def test_excerpt_is_enough_for_the_series(place):
     assert wanted == {"kernel", "lib"}
     repo = place.base().excerpt(wanted)
     assert git.blob(repo, "base", "README") is None
-    assert releases.check(place.series(), [place.base()], place.known()) == [("6.12.99", "")]
+    assert releases.check(place.series(), [place.base()]) == [("6.12.99", "")]
 
 
 def test_release_on_which_a_patch_fails_is_reported(place):
     (place.source / "kernel/numbers.c").write_text("nothing of it\n")
-    ((release, reason),) = releases.check(place.series(), [place.base()], place.known())
+    ((release, reason),) = releases.check(place.series(), [place.base()])
     assert release == "6.12.99" and "0001-kernel.patch does not apply" in reason
-
-
-def test_learn_records_the_replaced_files(place):
-    (place.source / "lib/old.c").write_text("int replaced;\nint fix;\n")
-    record = place.known()
-    releases.learn(place.series(), [place.base().repo()], record)
-    record.write()
-    place.make()
-    assert place.known().newest("lib/old.c") == "6.12.99"
 
 
 @pytest.mark.parametrize("text, derived", [

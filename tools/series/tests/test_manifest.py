@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""patches/series and patches/base-hashes: what they may say, where they err."""
+"""patches/series: what they may say, where they err."""
 from __future__ import annotations
 
 import pytest
 
-from ..patchqueue import basehashes, manifest
+from ..patchqueue import manifest
 from ..patchqueue.manifest import WholeFile
 from ..ui import Fail
 
@@ -13,7 +13,8 @@ def test_reads_and_writes_the_same(place):
     text = (place.top / "patches/series").read_text()
     series = place.series()
     assert [e.patch for e in series.entries] == ["0001-kernel.patch", "0002-lib.patch"]
-    assert series.entries[1].files == [WholeFile("lib/new.c"), WholeFile("lib/old.c", True)]
+    assert series.entries[1].files == [WholeFile("lib/new.c"),
+                                       WholeFile("lib/old.c", ("edeb834d7f96",))]
     assert manifest.dump(series.entries, series.trailer) == text
 
 
@@ -23,10 +24,11 @@ def test_reads_and_writes_the_same(place):
     (["0001-a.patch", "\tlib/a.c", "\tlib/a.c"], 3, "named twice"),
     (["0001-a.patch lib/a.c"], 1, "'lib/a.c' after the patch name"),
     (["lib/a.c"], 1, "indent the line"),
-    (["0001-a"], 1, "ends in .patch"),
+    (["0001-a"], 1, "called 0001-what-it-does.patch"),
     (["0001-a.patch", "\t/lib/a.c"], 2, "relative to the top"),
     (["0001-a.patch", "\tlib/../../a.c"], 2, "relative to the top"),
-    (["0001-a.patch", "\tlib/a.c replace"], 2, "only 'replaces'"),
+    (["0001-a.patch", "\tlib/a.c replace"], 2, "there may stand 'replaces'"),
+    (["0001-a.patch", "\tlib/a.c replaces"], 2, "there may stand 'replaces'"),
 ])
 def test_errors_name_the_line(lines, line, reason):
     with pytest.raises(Fail, match=f"^series:{line}: .*{reason}"):
@@ -42,25 +44,3 @@ def test_missing_file_is_named(place, missing, line):
 
 def test_no_manifest_is_an_empty_series(tmp_path):
     assert manifest.load(tmp_path, tmp_path).entries == []
-
-
-def test_loose_files_are_those_that_nobody_names(place):
-    (place.top / "patches/series").write_text("0001-kernel.patch\n")
-    series = manifest.load(place.top / "patches", place.top / "lib", loose="add all")
-    assert manifest.loose_files(series) == ["new.c", "old.c"]
-
-
-def test_hashes_read_and_write_the_same(place):
-    known = place.known()
-    known.add("lib/old.c", "f" * 64, "6.12.100")
-    known.write()
-    again = place.known()
-    assert again.versions == known.versions
-    assert again.newest("lib/old.c") == "6.12.100"      # by number, not by letter
-    assert again.newest("lib/other.c") is None
-
-
-def test_hashes_error_names_the_line(tmp_path):
-    (tmp_path / "h").write_text("# x\nabc  lib/old.c  6.12.1\n")
-    with pytest.raises(Fail, match=r"h:2: expected"):
-        basehashes.Known(tmp_path / "h")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from .. import git
-from ..patchqueue import mails, manifest, refresh
+from ..patchqueue import mails, refresh
 from ..patchqueue import tree as trees
 from ..ui import Fail
 from .conftest import NUMBERS
 
 
 def take_back(place) -> None:
-    refresh.refresh(place.tree, place.series(), place.known())
+    refresh.refresh(place.tree, place.series())
 
 
 def edit(place, name: str, old: str, new: str) -> None:
@@ -183,7 +183,7 @@ def test_part_that_needs_another_is_refused(place, tmp_path):
 def test_part_names_a_patch(place, tmp_path):
     place.make()
     (place.top / "patches/cover-letter").write_text("Title\n\n[0009] None\n\nNo.\n")
-    with pytest.raises(Fail, match=r"\[0009\]: no patch begins so"):
+    with pytest.raises(Fail, match=r"\[0009\]: the part has no patch"):
         mails.write(place.tree, place.top / "patches", tmp_path / "mails")
 
 
@@ -192,31 +192,3 @@ def test_empty_series_has_no_mails(place, tmp_path):
     place.make()
     with pytest.raises(Fail, match="is empty"):
         mails.write(place.tree, place.top / "patches", tmp_path / "mails")
-
-
-def test_loose_files_stay_nameless(place, tmp_path):
-    """The emulator's manner: all files of a directory are the first commit."""
-    patches, files = tmp_path / "qemu/patches", tmp_path / "qemu/files"
-    patches.mkdir(parents=True)
-    (files / "hw").mkdir(parents=True)
-    (files / "hw/model.c").write_text("int model;\n")
-    (patches / "series").write_text("0001-hook.patch\n")
-    (patches / "0001-hook.patch").write_text((place.top / "patches/0001-kernel.patch").read_text())
-
-    def series():
-        return manifest.load(patches, files, loose="add the files")
-
-    trees.make(place.tree, place.base().repo(), series(), place.known())
-    assert git.run("show", "-s", "--format=%s", "HEAD~1", repo=place.tree.path) == "add the files"
-    refresh.refresh(place.tree, series(), place.known())
-    assert sorted(p.name for p in patches.iterdir()) == ["0001-hook.patch", "series"]
-
-    edit(place, "hw/model.c", "model", "better_model")
-    (place.tree.path / "hw/second.c").write_text("int second;\n")
-    edit(place, "kernel/numbers.c", "line five", "line V")
-    place.commit("hw: do better")
-    refresh.refresh(place.tree, series(), place.known())
-    assert (files / "hw/model.c").read_text() == "int better_model;\n"
-    assert (files / "hw/second.c").exists()
-    assert [e.patch for e in series().entries] == ["0001-hook.patch", "0002-hw-do-better.patch"]
-    assert "hw/" not in (patches / "0002-hw-do-better.patch").read_text()
