@@ -19,6 +19,7 @@ SETTINGS = POWER / "settings"
 KERNEL_CONFIG = SILICON / "kernel.config"
 PATCHED_CONFIG = SILICON / "kernel-patched.config"
 PACKAGES = TOP / "tools/series/fetch/packages.txt"
+BENCH_LOADS = SILICON / "virtual_silicon/studies/bench/loads.toml"
 
 BUILD = TOP / "build"
 LINUX = BUILD / "linux"

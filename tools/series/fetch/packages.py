@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 from .. import paths, proc
@@ -30,6 +31,13 @@ def load(file: Path = paths.PACKAGES) -> dict[str, list[str]]:
     return groups
 
 
+def bench() -> list[str]:
+    """What the loads of make bench need: those that guests only unpack, not installed."""
+    found = tomllib.loads(paths.BENCH_LOADS.read_text())["package"]
+    return [name for package, row in found.items()
+            for name in (*([] if row.get("unpack") else [package]), *row.get("libraries", ()))]
+
+
 def installed() -> set[str]:
     said = proc.text(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n"])
     return {line.split()[0] for line in said.splitlines() if line.endswith(" installed")}
@@ -37,7 +45,7 @@ def installed() -> set[str]:
 
 def missing(groups: list[str]) -> list[str]:
     """Packages of the groups that are not installed, alternatives left in."""
-    have, wanted = installed(), load()
+    have, wanted = installed(), load() | {"bench": bench()}
     names = dict.fromkeys(p for g in groups for p in wanted[g])
     return [p for p in names if not have & set(p.split("|"))]
 

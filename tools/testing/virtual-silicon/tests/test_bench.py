@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 import pwd
+import re
 import shutil
 import signal
 import time
@@ -19,7 +20,7 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, pool
-from virtual_silicon.studies.bench import cells, host, report, runner, stats, tables
+from virtual_silicon.studies.bench import cells, host, loads, report, runner, stats, tables
 
 
 def test_welch_by_hand() -> None:
@@ -56,8 +57,41 @@ def test_spearman() -> None:
 def test_tables_name_what_there_is() -> None:
     for table in tables.TABLES:
         names = {c for m in table.machines for c in (s.name for s in m.settings)}
-        assert table.baseline in names and table.loads and set(table.loads) <= set(cells.LOADS)
+        assert table.baseline in names and table.loads and set(table.loads) <= set(loads.LOADS)
         assert set(table.columns) <= names, table.name
+
+
+@pytest.mark.parametrize("field", ["title", "unit", "few", "programs", "scratch"])
+def test_load_without_a_field(tmp_path: Path, field: str) -> None:
+    """Is named before anything is measured; so are fields and packages that are not known."""
+    file, text = tmp_path / "loads.toml", loads.FILE.read_text()
+    head, found, rest = text.partition("[load.hackbench]")
+    file.write_text(head + found + re.sub(f"(?m)^{field} = .*", "", rest, count=1))
+    with pytest.raises(UsageError, match=f"^loads.toml: load hackbench lacks {field}$"):
+        loads.read(file)
+    file.write_text(f"{head}{found}\n{field}s = 1\n{rest}")
+    with pytest.raises(UsageError, match=f"load hackbench has an unknown {field}s; there are: "):
+        loads.read(file)
+    file.write_text(text.replace('programs = ["git"]', 'programs = ["git", "hg"]'))
+    with pytest.raises(UsageError, match="load gitsource needs hg, which is no package"):
+        loads.read(file)
+
+
+def test_shell_has_every_load() -> None:
+    """And a value of those that print one."""
+    functions = dict(re.findall(r"^(\w+)\(\)\n\{\n(.*?)^\}", (loads.HERE / "loads.sh").read_text(),
+                                re.M | re.S))
+    names = {name: set(re.findall(r"^\t([\w-]+)\)", functions[name], re.M))
+             for name in ("load", "value")}
+    assert names["load"] == set(loads.LOADS)
+    assert names["value"] == {load.name for load in loads.LOADS.values() if load.prints}
+
+
+def test_numbers_of_a_load() -> None:
+    assert loads.numbers((1, "n/2", "2n"), 8) == [1, 4, 16]
+    assert loads.numbers((2, "n/4", "n"), 2) == [1, 2]
+    with pytest.raises(UsageError, match="'n-1' is neither a number nor like"):
+        loads.numbers(("n-1",), 4)
 
 
 def test_cells_share_guests() -> None:
@@ -73,14 +107,14 @@ def test_cells_share_guests() -> None:
 def test_a_longer_run_keeps_what_a_shorter_one_measured() -> None:
     """Guests under the same names do the same; --machines holds for assumptions too."""
     short, results, full = ({s.name: s.job().script() for s in cells.starts(cells.all_cells(e))}
-                            for e in cells.EXTENTS)
+                            for e in loads.EXTENTS)
     assert short.items() < results.items() < full.items()
     assert {c.machine.name for c in cells.all_cells("full", [cells.HASWELL])} == {"e5-2670-v3"}
 
 
 def test_published() -> None:
     found = {(p.source, p.machine, p.measure, p.load, p.column): p.value
-             for p in tables.published(runner.HERE / "published.csv")}
+             for p in tables.published(loads.HERE / "published.csv")}
     assert found["invariance-2019", "e5-2698-v4", "performance", "gitsource", "4c"] == 0.49
     assert found["invariance-2019", "e3-1240-v5", "per_watt", "tbench", "i_pstate"] == 1.17
     assert found["invariance-2019", "e5-2670-v3", "performance", "tbench", "12c"] == 1.25
@@ -498,13 +532,13 @@ def stopwatch(where: Path, script: str) -> Path:
 
 
 def a_cell() -> cells.Cell:
-    return cells.Cell(cells.SKYLAKE, cells.SKYLAKE.settings[0], cells.LOADS["hackbench"], 2, 1)
+    return cells.Cell(cells.SKYLAKE, cells.SKYLAKE.settings[0], loads.LOADS["hackbench"], 2, 1)
 
 
-loads = pytest.mark.skipif(os.path.lexists("/tmp/output"), reason="/tmp/output is somebody's")
+own_output = pytest.mark.skipif(os.path.lexists("/tmp/output"), reason="/tmp/output is somebody's")
 
 
-@loads
+@own_output
 def test_load_on_the_host(tmp_path: Path) -> None:
     """An energy counter that wrapped is measured again."""
     tools = stopwatch(tmp_path, f"""[ "$*" = "hackbench -g 2 -l 40" ] || exit 9
@@ -555,7 +589,7 @@ def test_database_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError
 
 
-@loads
+@own_output
 def test_interrupted_load_ends(tmp_path: Path) -> None:
     """With what the stopwatch started, which is in a process group of its own."""
     tools = stopwatch(tmp_path, f"""perl -e 'setpgrp(0, 0); open(F, ">{tmp_path}/pid");
@@ -579,19 +613,19 @@ def test_interrupted_load_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("without, reason", [
     ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "no cpufreq policy"),
     ("sys/class/powercap/intel-rapl:0/energy_uj", "RAPL"), ("dev/cpu/0/msr", "modprobe msr"),
-    ("tmp/git", "would overwrite .*/tmp/git"), ("gcc-12", "apt-get install gcc-12$")])
+    ("tmp/git", "would overwrite .*/tmp/git"),
+    ("usr/bin/gcc-12", "apt-get install gcc-12$")])
 def test_host_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str,
                       reason: str) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: name)
     for name in ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
-                 "sys/class/powercap/intel-rapl:0/energy_uj", "dev/cpu/0/msr"):
-        (tmp_path / name).parent.mkdir(parents=True)
+                 "sys/class/powercap/intel-rapl:0/energy_uj", "dev/cpu/0/msr",
+                 *(file.lstrip("/") for p in loads.PACKAGES.values() for file in p.files)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
     host.check(host.Knobs(tmp_path))
-    if without == "gcc-12":
-        monkeypatch.setattr(shutil, "which", lambda name: None if name == without else name)
-    elif without == "tmp/git":
+    if without == "tmp/git":
         (tmp_path / without).mkdir(parents=True)
     else:
         (tmp_path / without).unlink()

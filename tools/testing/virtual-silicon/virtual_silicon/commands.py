@@ -22,7 +22,7 @@ from .guest.pool import Guest, Guests
 from .machine import break_even, convert, dump, machine, qapi, ssdt
 from .readers import plot, trace
 from .studies import installed, stock_tools
-from .studies.bench import cells, host, runner, tables
+from .studies.bench import cells, host, loads, runner, tables
 from .studies.bench import report as bench_report
 from .studies.demo import compare, demo, report
 from .studies.sensitivity import conclusions
@@ -30,7 +30,7 @@ from .studies.validation import measurements, validate
 
 DEFAULT_MACHINE = "sapphire-rapids"
 COMPARED_MACHINE = "platinum-8592"
-BENCHED, EXTENTS = [m.name for m in cells.MACHINES], cells.EXTENTS
+BENCHED, EXTENTS = [m.name for m in cells.MACHINES], loads.EXTENTS
 
 
 def check(args: argparse.Namespace) -> int:
@@ -338,7 +338,7 @@ def host_command(args: argparse.Namespace) -> int:
     knobs = host.Knobs(Path("/"))
     host.check(knobs)
     out = args.output.resolve()
-    initramfs.compiled(runner.HERE / "stopwatch.c", out)
+    initramfs.compiled(loads.HERE / "stopwatch.c", out)
     machine_, results, lost = host.run(
         knobs, platform.node(), partial(host.load, out, host.tsc_khz()), print,
         host.surroundings())

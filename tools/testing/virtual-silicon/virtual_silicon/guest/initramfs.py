@@ -7,11 +7,11 @@ a second archive, which the kernel unpacks over the first.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +27,8 @@ COMMON = GUEST / "src/vs-common.h"
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the recipe."""
+    """One line of a recipe."""
 
-    line: int
     kind: str		# "package", "unpack", "own", "compile"
     source: str
     target: str
@@ -44,9 +43,9 @@ def read_recipe(path: Path = RECIPE) -> list[Item]:
             continue
         kind, *rest = words
         if kind in ("package", "unpack") and len(rest) == 2:
-            items.append(Item(number, kind, rest[1], rest[1], rest[0]))
+            items.append(Item(kind, rest[1], rest[1], rest[0]))
         elif kind in ("own", "compile") and len(rest) == 2:
-            items.append(Item(number, kind, rest[0], rest[1]))
+            items.append(Item(kind, str(path.parent / rest[0]), rest[1]))
         else:
             raise GuestError(f"{path}:{number}: expected 'package|unpack NAME FILE' "
                              f"or 'own|compile SOURCE TARGET', got {line.strip()!r}")
@@ -116,13 +115,12 @@ def _skeleton(archive: Archive) -> None:
     archive.file("etc/group", b"root:x:0:\n")
 
 
-def _add_item(archive: Archive, item: Item, directory: Path, build: Path) -> None:
-    """`directory`: what own sources are relative to."""
+def _add_item(archive: Archive, item: Item, build: Path) -> None:
     source = Path(item.source)
     if item.kind == "own":
-        archive.copy(directory / source, item.target)
+        archive.copy(source, item.target)
     elif item.kind == "compile":
-        archive.copy(compiled(directory / source, build), item.target)
+        archive.copy(compiled(source, build), item.target)
     elif item.kind == "unpack":
         where = build / "packages"
         root = distribution.unpacked(distribution.fetch(item.package, where), where)
@@ -134,16 +132,15 @@ def _add_item(archive: Archive, item: Item, directory: Path, build: Path) -> Non
 
 
 def assemble(build: Path, recipe: Path = RECIPE, selftests: Path | None = None,
-             more: Path | None = None) -> bytes:
-    """The base archive.  `build` keeps compiled helpers, `more` is a second recipe."""
+             more: Sequence[Item] = ()) -> bytes:
+    """The base archive.  `build` keeps compiled helpers, `more` is of a study's recipe."""
     archive = Archive()
     _skeleton(archive)
     busybox: Path | None = None
-    for path in (recipe, more) if more else (recipe,):
-        for item in read_recipe(path):
-            _add_item(archive, item, path.parent, build)
-            if Path(item.source).name == "busybox":
-                busybox = Path(item.source)
+    for item in (*read_recipe(recipe), *more):
+        _add_item(archive, item, build)
+        if Path(item.source).name == "busybox":
+            busybox = Path(item.source)
     if selftests:
         add_selftests(archive, selftests)
     if busybox:
@@ -163,13 +160,12 @@ def add_selftests(archive: Archive, directory: Path,
                 archive.copy(path, name)
 
 
-def ensure(build: Path, selftests: Path | None = None, more: Path | None = None) -> Path:
-    """Writes build/initramfs.cpio unless it already has these bytes."""
-    data = assemble(build / "guest", selftests=selftests, more=more)
+def ensure(build: Path, selftests: Path | None = None, more: Path | Sequence[Item] = ()) -> Path:
+    """Writes build/initramfs.cpio unless it already has these bytes. @more: of a study."""
+    items = read_recipe(more) if isinstance(more, Path) else more
+    data = assemble(build / "guest", selftests=selftests, more=items)
     target = build / "initramfs.cpio"
-    digest = hashlib.sha256(data).digest()
-    if (not target.exists()
-            or hashlib.sha256(target.read_bytes()).digest() != digest):
+    if not target.exists() or target.read_bytes() != data:
         build.mkdir(parents=True, exist_ok=True)
         scratch = target.with_suffix(f".{os.getpid()}.tmp")
         scratch.write_bytes(data)

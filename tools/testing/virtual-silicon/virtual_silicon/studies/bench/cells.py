@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...guest.job import Job
+from .loads import EXTENTS, LOADS, Load, numbers
 from .sensitivity import VARIANTS
 
 SEEDS = 5
-#: Of a run. Each has the guests of the ones before, and more.
-EXTENTS = ("short", "results", "full")
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,6 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Load:
-    """@rate: what counts per second; else the seconds until it ends, or what it prints."""
-
-    name: str
-    rate: str = ""
-    prints: bool = False
-    batch: str = "short"	# loads of one batch share guests
-
-
-@dataclass(frozen=True)
 class Machine:
     """@cpus: of the guest, which has fewer than the part; of one package."""
 
@@ -83,21 +72,6 @@ class Cell:
         return (f"{self.machine.name}{self.machine.variant}, {self.setting.name}, "
                 f"{self.load.name}-{self.parameter}, seed {self.seed}")
 
-
-LOADS = {load.name: load for load in (
-    Load("tbench", rate="bytes", batch="tbench"),
-    Load("netudp", rate="bytes"),
-    Load("nettcp", rate="bytes"),
-    Load("pgbench-ro", rate="transactions", batch="pgbench"),
-    Load("pgbench-rw", rate="transactions", batch="pgbench"),
-    Load("dbench"),
-    Load("hackbench"),
-    Load("gitsource"),
-    Load("kernbench", batch="kernbench"),
-    Load("pipe", batch="updates"),
-    Load("cyclictest", prints=True, batch="updates"),
-    Load("c02hack"),
-)}
 
 #: The base reads the turbo table once at boot, for freq_max alone: without that there is
 #: no invariance. The CPU's turbo and what the driver reads later stay as they are.
@@ -146,42 +120,27 @@ HASWELL = Machine("e5-2670-v3", 8, intel("12c"))
 ROME = Machine("epyc-7742", 8, amd())
 SAPPHIRE_RAPIDS = Machine("sapphire-rapids", 4, shallow())
 MACHINES = (SKYLAKE, BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS)
+#: Machines of most loads.
+PUBLISHED = tuple(machine.name for machine in MACHINES[:-1])
 
 
-def sizes(load: str, n: int, full: bool = False) -> Sequence[int]:
-    """Parameters of a load with @n CPUs: few, or up to four times the CPUs, too."""
-    clients = sorted({1, 2, 4, n, 2 * n}) if full else [max(n // 2, 1)]
-    sizes = (64, 1024, 8192) if full else (1024,)
-    return {"tbench": (*clients, 4 * n) if full else (1, *clients, 2 * n),
-            "pgbench-ro": clients, "pgbench-rw": clients, "dbench": clients,
-            "netudp": sizes, "nettcp": sizes,
-            "hackbench": (1, 2, 4) if full else (2,),
-            "gitsource": (4, 12) if full else (4,),
-            "kernbench": (1, 2, 4) if full else (2, 4),
-            "pipe": (2000,), "cyclictest": (1000,), "c02hack": (1, 2)}[load]
-
-
-def parameters(machine: Machine, load: str, full: bool) -> Sequence[int]:
+def parameters(machine: Machine, load: Load, full: bool) -> Sequence[int]:
     """Of the loads that a machine has."""
-    if (load == "c02hack") != (machine is SAPPHIRE_RAPIDS) or \
-            load in ("pipe", "cyclictest") and machine is not SKYLAKE:
+    if machine.name not in (load.machines or PUBLISHED):
         return ()
-    return sizes(load, machine.cpus, full)
+    return numbers(load.all if full else load.few, machine.cpus)
 
 
 def _extent(machine: Machine, load: Load, parameter: int) -> str:
-    """The loads of a short run are those that take least time."""
-    if parameter not in parameters(machine, load.name, False):
-        return "full"
-    return "results" if load.batch in ("tbench", "pgbench") else "short"
+    return load.extent if parameter in parameters(machine, load, False) else "full"
 
 
 def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cell]:
     found = [Cell(machine, setting, load, parameter, seed, _extent(machine, load, parameter))
              for machine in machines for setting in machine.settings
-             for load in LOADS.values() for parameter in parameters(machine, load.name, True)
+             for load in LOADS.values() for parameter in parameters(machine, load, True)
              for seed in range(1, SEEDS + 1)
-             if load.batch != "updates" or setting.name in ("base", "4c", "performance")]
+             if setting.name in (load.settings or setting.name)]
     if BROADWELL in machines:
         found += _other_assumptions()
     wanted = EXTENTS[:EXTENTS.index(extent) + 1]

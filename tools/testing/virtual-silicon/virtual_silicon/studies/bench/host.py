@@ -18,17 +18,15 @@ from types import FrameType
 
 from ...errors import GuestError, UsageError
 from ...guest import boot
-from .cells import LOADS, SEEDS, Boot, Cell, Machine, Setting, sizes
-from .runner import HERE, Failure, Result, Results, result
+from .cells import SEEDS, Boot, Cell, Machine, Setting
+from .loads import HERE, LOADS, PACKAGES, Load, numbers
+from .runner import Failure, Result, Results, result
 from .tables import Table
 
 #: Programs of PostgreSQL, and the user that Debian's package makes.
 _POSTGRES, _OWNER = "/usr/lib/postgresql/15/bin/", "postgres"
-PROGRAMS = {"tbench": "dbench", "tbench_srv": "dbench", "dbench": "dbench",
-            "iperf3": "iperf3", "perf": "linux-perf", f"{_POSTGRES}pg_ctl": "postgresql-15",
-            f"{_POSTGRES}pgbench": "postgresql-15", "hackbench": "rt-tests",
-            "cyclictest": "rt-tests", "git": "git", "make": "make", "gcc-12": "gcc-12",
-            "busybox": "busybox-static"}
+#: Beside the loads' own.
+_SHELL = "busybox"
 _HERE = Boot("host")
 #: What can be compared without another boot, if the machine has it.
 CANDIDATES = (
@@ -38,8 +36,8 @@ CANDIDATES = (
       for policy in ("1c", "4c", "8c", "boost", "midpoint", "nominal")),
     Setting("i_pstate", _HERE, "powersave", status="active"))
 #: What the loads write, and first remove
-_SCRATCH = ("tmp/git", "tmp/project", "tmp/output", "tmp/clients", "tmp/dbench.txt",
-            "tmp/.s.PGSQL.5432", "tmp/.s.PGSQL.5432.lock")
+_SCRATCH = ("tmp/output", *dict.fromkeys(f"tmp/{name}" for load in LOADS.values()
+                                         for name in load.scratch))
 #: More than a load takes. A counter that wraps meanwhile makes nearly 2^64 uJ.
 _WRAPPED_J = 1e12
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -166,7 +164,11 @@ def check(knobs: Knobs) -> None:
         raise UsageError("no /dev/cpu/*/msr (modprobe msr)")
     if there := [str(path) for name in _SCRATCH if os.path.lexists(path := knobs.root / name)]:
         raise UsageError(f"the loads would overwrite {', '.join(there)}: move it away")
-    missing = {package for name, package in PROGRAMS.items() if not shutil.which(name)}
+    missing = {name for name in dict.fromkeys(p for load in LOADS.values() for p in load.programs)
+               if not all((knobs.root / file.lstrip("/")).exists()
+                          for file in PACKAGES[name].files)}
+    if not shutil.which(_SHELL):
+        missing.add("busybox-static")
     if missing:
         raise UsageError("programs are missing; run: apt-get install "
                          + " ".join(sorted(missing)))
@@ -273,16 +275,15 @@ def surroundings() -> Iterator[None]:
         subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
 
 
-def parameters(load_: str, cpus: int) -> Sequence[int]:
-    """As in guests, but for what is too small for a machine, and for c02hack."""
-    return {"gitsource": (40,), "kernbench": (2, cpus), "c02hack": ()}.get(
-        load_, sizes(load_, cpus))
+def parameters(load_: Load, cpus: int) -> Sequence[int]:
+    """As in guests, but for what is too small for a machine."""
+    return numbers(load_.few if load_.host is None else load_.host, cpus)
 
 
 def table(machine: Machine) -> Table:
     return Table("host", f"{machine.name}, over its own schedutil and menu", (machine,), "base",
                  tuple(s.name for s in machine.settings[1:]),
-                 tuple(name for name in LOADS if parameters(name, 1)))
+                 tuple(name for name, load_ in LOADS.items() if parameters(load_, 1)))
 
 
 def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
@@ -296,7 +297,7 @@ def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
     cells = [Cell(machine, setting, load_, parameter, seed)
              for seed in range(1, SEEDS + 1) for setting in machine.settings
              for load_ in LOADS.values()
-             for parameter in dict.fromkeys(parameters(load_.name, machine.cpus))]
+             for parameter in parameters(load_, machine.cpus)]
     results: Results = {}
     lost: list[str] = []
     try:

@@ -14,8 +14,9 @@ from pathlib import Path
 from ... import paths
 from ...readers import plot
 from . import tables
-from .cells import LOADS, Machine
-from .runner import HERE, Failure, Results
+from .cells import Machine
+from .loads import HERE, LOADS
+from .runner import Failure, Results
 from .tables import Grid, Measured, Table
 
 _STYLE = """body { font-family: sans-serif; max-width: 75em; margin: 2em auto; }

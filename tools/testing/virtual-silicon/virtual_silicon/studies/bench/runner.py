@@ -14,8 +14,7 @@ from ...guest.pool import Guest, Guests
 from ...machine import machine
 from . import sensitivity
 from .cells import Cell, Start, starts
-
-HERE = Path(__file__).resolve().parent
+from .loads import HERE, recipe
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Bench(Guests):
     """@kernels: images by the name that a cell's boot has for them."""
 
     def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path, jobs: int = 1) -> None:
-        archive = initramfs.ensure(out / "guest", more=HERE / "recipe.txt")
+        archive = initramfs.ensure(out / "guest", more=recipe())
         super().__init__(out, archive, qemu, jobs)
         self._kernels = kernels
         self.digests = {name: self.digest(path) for name, path in

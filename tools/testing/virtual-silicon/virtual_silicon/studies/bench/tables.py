@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ...text import markdown, plain
 from . import stats
-from .cells import BROADWELL, HASWELL, LOADS, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Cell, Machine
+from .cells import BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Cell, Machine
+from .loads import COMMON, LOADS
 from .runner import Failure, Result, Results
 
 #: What software that is published calls a change: outside these a cell is not neutral.
@@ -36,26 +37,24 @@ class Table:
     published: str = ""
 
 
-_LOADS = ("tbench", "netudp", "nettcp", "pgbench-ro", "pgbench-rw", "dbench",
-          "hackbench", "kernbench", "gitsource")
 _ALL = (SKYLAKE, BROADWELL, HASWELL, ROME)
 TABLES = (
     Table("invariance", "Invariant schedutil with several freq_max, over schedutil that is not",
           (BROADWELL, SKYLAKE, HASWELL), "non-inv",
-          ("i_pstate", "1c", "3c", "4c", "8c", "12c", "base", "performance"), _LOADS,
+          ("i_pstate", "1c", "3c", "4c", "8c", "12c", "base", "performance"), COMMON,
           published="invariance-2019"),
     Table("epyc", "schedutil with several freq_max, over ondemand", (ROME,), "ondemand",
-          ("performance", "non-inv", "boost", "midpoint", "nominal", "base"), _LOADS,
+          ("performance", "non-inv", "boost", "midpoint", "nominal", "base"), COMMON,
           published="epyc-2020"),
     Table("updates", "The rate limiter, over the base's schedutil", (SKYLAKE,), "base",
           ("4c", "performance"), ("pipe", "hackbench", "cyclictest"), ("performance", "updates"),
           published="hook-2017"),
     Table("idle", "Idle governors, over the base with menu", _ALL, "base",
-          ("base teo", "4c", "midpoint", "ours"), _LOADS),
+          ("base teo", "4c", "midpoint", "ours"), COMMON),
     Table("c02", "POLL and C0.2, over POLL alone", (SAPPHIRE_RAPIDS,), "POLL", ("C0.2",),
           ("c02hack",), published="c02-2023"),
     Table("defaults", "Ours over the base as it is (schedutil, menu)", _ALL, "base",
-          ("4c", "midpoint", "ours", "chains", "i_pstate", "performance", "base teo"), _LOADS),
+          ("4c", "midpoint", "ours", "chains", "i_pstate", "performance", "base teo"), COMMON),
 )
 
 
@@ -188,8 +187,7 @@ def detail(table: Table, machine: Machine, load: str, measured: Measured) -> Gri
             row.append(text if column == table.baseline else
                        f"{text} ({100 * (ratio.value - 1):+.1f} %)")
         rows.append(row)
-    unit = f"{LOADS[load].rate}/s" if LOADS[load].rate else "us" if LOADS[load].prints else "s"
-    return Grid(f"{machine.name}, {load}, {unit}", rows)
+    return Grid(f"{machine.name}, {load}, {LOADS[load].unit}", rows)
 
 
 def losers(measured: Measured, limit: float = NEUTRAL[0]) -> Grid:
