@@ -17,7 +17,7 @@ _NO_NETWORK = re.compile(r"Could not resolve|Temporary failure|Unable to connect
 
 
 def load(file: Path = paths.PACKAGES) -> dict[str, list[str]]:
-    """{group: packages} of packages.txt."""
+    """{group: packages} of packages.txt, and those of the bench."""
     groups: dict[str, list[str]] = {}
     current: list[str] | None = None
     for number, raw in enumerate(file.read_text().splitlines(), 1):
@@ -28,7 +28,7 @@ def load(file: Path = paths.PACKAGES) -> dict[str, list[str]]:
             if current is None or " " in line:
                 raise Fail(f"{file}:{number}: expected one package, below a [group]")
             current.append(line)
-    return groups
+    return groups | {"bench": bench()}
 
 
 def bench() -> list[str]:
@@ -45,7 +45,7 @@ def installed() -> set[str]:
 
 def missing(groups: list[str]) -> list[str]:
     """Packages of the groups that are not installed, alternatives left in."""
-    have, wanted = installed(), load() | {"bench": bench()}
+    have, wanted = installed(), load()
     names = dict.fromkeys(p for g in groups for p in wanted[g])
     return [p for p in names if not have & set(p.split("|"))]
 
