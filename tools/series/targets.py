@@ -301,7 +301,7 @@ TARGETS = {
     "test": Target("all tests; the last line counts them", test),
     "bench": Target("the published tables, base and patched, in guests: build/bench/report.html",
                   bench),
-    "validate": Target("the model against published measurements: VALIDATION.md", validate),
+    "validate": Target("the model against published measurements: build/validate", validate),
     "mutants": Target("tests have to find the mistakes in tools/testing/mutants", find_mutants),
     "configs": Target("the series in other kernel configurations (tools/series/check/configs.toml)",
                     other_configs),

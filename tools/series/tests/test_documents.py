@@ -56,7 +56,7 @@ def test_validation() -> None:
 
 def test_sensitivity() -> None:
     words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight")
-    rows = table("sensitivity.csv")
+    rows = table("sensitivity/sensitivity.csv")
     conclusions = {r.pop("conclusion"): r for r in rows}
     wrong = {}
     for text, r in conclusions.items():
@@ -88,7 +88,7 @@ def test_freq_max() -> None:
 
 
 def test_chains() -> None:
-    rows = {r["setting"]: r["of performance"] for r in table("conversations.csv")
+    rows = {r["setting"]: r["of performance"] for r in table("conversations/sapphire-rapids.csv")
             if r["load"] == "tbench-1"}
     assert said(r"one client of tbench gets (\S+) of the rate that it has at the highest "
                 r"clock, instead of (\d\.\d+)\. ") == (rows["with"], rows["base"])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import math
 import os
@@ -180,6 +181,11 @@ def test_what_has_no_counterpart() -> None:
     assert sorted(map(repr, (p for a in found for p in a.without))) == sorted(map(repr, others))
 
 
+def rows_of(file: Path) -> list[dict[str, str]]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
 def test_failed_cells_are_shown(tmp_path: Path) -> None:
     results = fake_results()
     bad = next(c for c in results if c.machine == cells.BROADWELL and c.load.name == "tbench"
@@ -193,6 +199,13 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
     assert "it broke" in said and "it broke" in page and "/the/log" in page
     assert "<td class=failed>failed</td>" in page and ", 1 failed;" in said
     assert "model's" in page
+    assert [r["value"] for r in rows_of(tmp_path / "tables/summary.csv") if
+            (r["table"], r["machine"], r["load"], r["setting"]) ==
+            ("invariance", "e5-2698-v4", "tbench", "1c")] == ["failed"] * 4
+    shown = rows_of(tmp_path / "tables/cells.csv")
+    assert {r["MHz"] for r in shown} == {"1000"}
+    assert len(shown) == len({dataclasses.replace(c, seed=0) for c in results}) - 1
+    assert len(rows_of(tmp_path / "tables/agreement.csv")) > 5
     report.write(tmp_path, {}, {}, [], host="a-host")
     page = (tmp_path / "report.html").read_text()
     assert "tables on a-host" in page and "model's" not in page

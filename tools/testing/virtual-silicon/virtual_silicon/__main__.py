@@ -115,7 +115,7 @@ def _witness_command(sub: Commands) -> None:
     one.add_argument("--kernels", nargs="+", default=["base"],
                      help="base, patched, a .deb, or the name of a package that apt "
                      "downloads")
-    one.add_argument("--output", help="the table as Markdown")
+    one.add_argument("--output", help="the table as CSV")
     one.set_defaults(run=commands.witness_command)
 
 
@@ -130,7 +130,7 @@ def _validate_command(sub: Commands) -> None:
     one.add_argument("--qemu", help="emulator (default: the built one)")
     one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
-                     help="directory for VALIDATION.md and validation.png")
+                     help="directory for validation.csv and validation.png")
     one.add_argument("--work", type=Path, default=paths.BUILD / "validate",
                      help="validation.json, and what guests answered: the same start is not "
                      "made again")
@@ -145,7 +145,7 @@ def _validate_command(sub: Commands) -> None:
     one.add_argument("--qemu", help="emulator (default: the built one)")
     one.add_argument("--jobs", type=int, default=1, help="guests at a time (default 1)")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "sensitivity",
-                     help="directory for SENSITIVITY.md")
+                     help="directory for sensitivity.csv and sensitivity-measured.csv")
     one.add_argument("--work", type=Path, default=paths.BUILD / "sensitivity",
                      help="what guests answered")
     one.set_defaults(run=commands.sensitivity_command)

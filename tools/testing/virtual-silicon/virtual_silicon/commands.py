@@ -56,7 +56,8 @@ def _write(text: str, target: str | None) -> None:
 
 
 def energy_command(args: argparse.Namespace) -> int:
-    print(break_even.table([machine.load(name) for name in args.machines or machine.names()]))
+    text.show("From which time of rest a state pays", break_even.HEAD, break_even.table(
+        [machine.load(name) for name in args.machines or machine.names()]))
     return 0
 
 
@@ -271,8 +272,7 @@ def witness_command(args: argparse.Namespace) -> int:
         table.append(row)
         print(" | ".join(row.cells), flush=True)
     if args.output:
-        Path(args.output).write_text(text.markdown(head, [row.cells for row in table]) + "\n",
-                                     encoding="utf-8")
+        text.write_csv(Path(args.output), head, [row.cells for row in table])
     return 1 if any(row.wrong for row in table) else 0
 
 
@@ -289,14 +289,13 @@ def validate_command(args: argparse.Namespace) -> int:
         for mirror, job in todo]))
     validate.write(verdicts, args.output, args.work)
     print(validate.summary(verdicts))
-    print(args.output / "VALIDATION.md")
+    print(args.output / "validation.csv")
     return 0 if validate.met(verdicts) else 1
 
 
 def sensitivity_command(args: argparse.Namespace) -> int:
     """1 if a conclusion does not hold under some variant."""
     m, work = machine.load(args.machine), args.work.resolve()
-    args.output.mkdir(parents=True, exist_ok=True)
     todo = [(variant, kernel) for variant in args.variants for kernel in conclusions.KERNELS]
     answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu),
                      args.jobs).answers([
@@ -307,9 +306,8 @@ def sensitivity_command(args: argparse.Namespace) -> int:
     for (variant, kernel), answer in zip(todo, answers):
         results[variant] |= {(kernel, name): conclusions.value(answer.text(name.replace(" ", "-")))
                              for name in conclusions.measured(kernel)}
-    (args.output / "SENSITIVITY.md").write_text(conclusions.document(results),
-                                                encoding="utf-8")
-    print(args.output / "SENSITIVITY.md")
+    conclusions.write(results, args.output)
+    print(args.output / "sensitivity.csv")
     fallen = conclusions.fallen(results)
     for conclusion in fallen:
         print(f"does not hold: {conclusion.text}")

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import csv
 import statistics
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 try:
     from rich import box
@@ -23,11 +26,23 @@ def spread(values: Sequence[float], form: str = "g") -> str:
     return text
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, without a newline at its end."""
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    return "\n".join([line(head), "|" + "---|" * len(head), *map(line, rows)])
+def ends(values: Sequence[float], form: str = "g") -> list[str]:
+    """Median, least and most: three columns."""
+    return [format(v, form) for v in (statistics.median(values), min(values), max(values))]
+
+
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]], *notes: str) -> None:
+    """A table as data, with remarks above it; make figures adds command and version."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"# {line}\n" for note in notes for line in textwrap.wrap(note, 98))
+        csv.writer(file, lineterminator="\n").writerows([head, *rows])
+
+
+def publish(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]], *notes: str) -> None:
+    """On the terminal and as CSV."""
+    write_csv(path, head, rows, *notes)
+    print(plain("\n".join([*notes, f"{path}:"]), head, rows) + "\n")
 
 
 def plain(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import text
 from .machine import Machine, at_median
 from .schema import IdleState
 
@@ -73,11 +72,12 @@ def break_evens(m: Machine) -> list[BreakEven]:
             for upper, lower in zip(m.idle, m.idle[1:])]
 
 
-def table(machines: list[Machine]) -> str:
-    """Markdown; the last column says where the model and the driver are far apart."""
-    return text.markdown(
-        ("machine", "state", "against", "exit us", "a core alone us", "whole package us",
-         "driver us", ""),
-        ((row.machine, row.state, row.against, f"{row.exit_us:.1f}", f"{row.alone_us:.0f}",
-          f"{row.package_us:.0f}", f"{row.residency_us:g}", "" if row.agrees else "apart")
-         for m in machines for row in break_evens(m)))
+HEAD = ("machine", "state", "against", "exit us", "a core alone us", "whole package us",
+        "driver us", "")
+
+
+def table(machines: list[Machine]) -> list[list[str]]:
+    """The last column says where the model and the driver are far apart."""
+    return [[row.machine, row.state, row.against, f"{row.exit_us:.1f}", f"{row.alone_us:.0f}",
+             f"{row.package_us:.0f}", f"{row.residency_us:g}", "" if row.agrees else "apart"]
+            for m in machines for row in break_evens(m)]

@@ -121,8 +121,8 @@ def rows(machines: list[Machine], kernels: list[Image],
 
 PARTS = paths.SILICON / "data/parts.csv"
 
-PARTS_HEAD = ["machine", "ratio in the guest", "of the part", "turbo table",
-              "idle states in the guest (exit/residency, us)", "of the part", "remarks"]
+PARTS_HEAD = ["machine", "ratio in the guest", "ratio of the part", "turbo table",
+              "idle states in the guest (exit/residency, us)", "idle states of the part", "remarks"]
 
 #: Where guest and part need not agree, and why.
 EXPECTED = {

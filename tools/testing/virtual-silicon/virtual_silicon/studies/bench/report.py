@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""report.json, report.html and what is said on the terminal."""
+"""report.json, report.html, tables as CSV and what is said on the terminal."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ... import paths
 from ...readers import plot
+from ...text import write_csv
 from . import tables
 from .cells import Machine
 from .loads import HERE, LOADS
@@ -109,6 +110,20 @@ def verdicts(measured: Measured) -> list[Grid]:
             tables.sensitivity(measured)]
 
 
+def _write_tables(out: Path, measured: Measured, of: Iterable[Table], ends: Iterable[Grid],
+                  made: str) -> None:
+    write_csv(out / "cells.csv", tables.CELLS, measured.cells(), made,
+              "Means of five seeds. The result of loads without a rate is their time in s, of "
+              "cyclictest us.")
+    write_csv(out / "summary.csv", tables.SUMMARY, tables.summaries(of, measured), made,
+              "over: the setting that a ratio is of; ~: its 95 % interval contains 1. Of loads "
+              "without a rate performance is their time, less is better; the geometric mean has "
+              "their speed.")
+    for grid in ends:
+        if grid.file:
+            write_csv(out / f"{grid.file}.csv", grid.rows[0], grid.rows[1:], made, grid.title)
+
+
 def write(out: Path, results: Results, about: Mapping[str, object],
           of: Iterable[Table] = tables.TABLES, ends: Iterable[Grid] = (), host: str = "") -> str:
     """What is said on the terminal. @ends: verdicts that follow the tables. @host: a real
@@ -135,13 +150,7 @@ def write(out: Path, results: Results, about: Mapping[str, object],
     page += ["<h2>Details</h2>", *map(_html, shown), "<h2>Verdicts</h2>",
              *map(_html, ends)]
     (out / "report.html").write_text("\n".join(page), encoding="utf-8")
-    (out / "RESULTS.md").write_text("\n\n".join([
-        "# Results", f"Made by `{about.get('command')}` from {made}."
-        + " [README](README.md) says what stands where." * (not host),
-        *(text for table, some in summaries.items() for text in (
-            f"## {table.title}", *(grid.markdown() for grid in some))),
-        "## Verdicts", *(grid.markdown() for grid in ends if len(grid.rows) > 1)]) + "\n",
-        encoding="utf-8")
+    _write_tables(out / "tables", measured, of, ends, f"from {made}")
     lines = [grid.text() for some in summaries.values() for grid in some
              if not grid.title.startswith("power")]
     lines += [grid.text() for grid in ends if len(grid.rows) > 1]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...text import markdown, plain
+from ...text import plain
 from . import stats
 from .cells import BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Cell, Machine
 from .loads import COMMON, LOADS
@@ -18,9 +18,10 @@ from .runner import Failure, Result, Results
 #: What software that is published calls a change: outside these a cell is not neutral.
 NEUTRAL = (0.97, 1.03)
 RATIOS = ("performance", "per_watt")
-ABSOLUTE = ("watts", "updates")
+ABSOLUTE = ("watts", "mhz", "updates")
 TITLES = {"performance": "performance", "per_watt": "performance per watt",
-          "watts": "power, W", "updates": "changes of the clock that are asked for"}
+          "watts": "power, W", "mhz": "clock of busy CPUs, MHz",
+          "updates": "changes of the clock that are asked for"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Table:
     baseline: str
     columns: tuple[str, ...]
     loads: tuple[str, ...]
-    measures: tuple[str, ...] = ("performance", "watts", "per_watt")
+    measures: tuple[str, ...] = ("performance", "watts", "per_watt", "mhz")
     published: str = ""
 
 
@@ -64,12 +65,15 @@ class Grid:
 
     title: str
     rows: list[list[str]]		# the first is the head
+    file: str = ""			# of its own, among the results
 
     def text(self) -> str:
         return plain(self.title, self.rows[0], self.rows[1:])
 
-    def markdown(self) -> str:
-        return f"{self.title}:\n\n" + markdown(self.rows[0], self.rows[1:])
+
+#: Columns of Measured.cells() and of summaries()
+CELLS = ("machine", "setting", "load", "parameter", "result", "W", "MHz")
+SUMMARY = ("table", "machine", "cpus", "measure", "over", "load", "setting", "value")
 
 
 def smaller_is_better(load: str, measure: str) -> bool:
@@ -93,6 +97,17 @@ class Measured:
 
     def machines(self) -> list[Machine]:
         return list(dict.fromkeys(machine for machine, *_ in self._of))
+
+    def cells(self) -> list[list[str]]:
+        """Of each with all seeds: means of them, in the order of CELLS."""
+        rows = []
+        for (machine, setting, load, parameter), results in self._of.items():
+            good = [r for r in results if isinstance(r, Result)]
+            if len(good) == SEEDS:
+                rows.append([machine.name + machine.variant, setting, load, str(parameter), *(
+                    f"{statistics.fmean(number(r, load, measure) for r in good):.5g}"
+                    for measure in ("performance", "watts", "mhz"))])
+        return rows
 
     def parameters(self, machine: Machine, setting: str, load: str) -> list[int]:
         return [p for m, s, name, p in self._of if (m, s, name) == (machine, setting, load)]
@@ -170,6 +185,16 @@ def summary(table: Table, machine: Machine, measure: str, measured: Measured) ->
     return Grid(_head(machine, table, measure), rows)
 
 
+def summaries(of: Iterable[Table], measured: Measured) -> list[list[str]]:
+    """All of them, a value a row, in the order of SUMMARY."""
+    return [[table.name, machine.name, str(machine.cpus), measure,
+             table.baseline if measure in RATIOS else "",
+             row[0].rstrip("*").removesuffix(", higher is better"), setting, value]
+            for table in of for machine in table.machines for measure in table.measures
+            for head, *rows in (summary(table, machine, measure, measured).rows,)
+            for row in rows for setting, value in zip(head[1:], row[1:], strict=True)]
+
+
 def detail(table: Table, machine: Machine, load: str, measured: Measured) -> Grid:
     """Each parameter: the mean, its 95 % interval and the change in per cent."""
     columns = [table.baseline, *_columns(table, machine)]
@@ -205,7 +230,7 @@ def losers(measured: Measured, limit: float = NEUTRAL[0]) -> Grid:
                         if r and value and value < limit and not r.neutral:
                             rows.append([f"{machine.name}, {load}-{parameter}", column,
                                          TITLES[measure], f"{value:.2f}"])
-    return Grid(f"Ours worse than {limit} of the base, with more than chance", rows)
+    return Grid(f"Ours worse than {limit} of the base, with more than chance", rows, "worse")
 
 
 @dataclass(frozen=True)
@@ -289,7 +314,7 @@ def agreement(of: list[Agreement]) -> Grid:
     total = Agreement("all", pairs, [p for a in of for p in a.without])
     return Grid("Agreement with what was published", [
         ["table", "same direction", "rank correlation", "cells compared", "without counterpart"],
-        *(a.row() for a in of), [*total.row()[:2], "-", *total.row()[3:]]])
+        *(a.row() for a in of), [*total.row()[:2], "-", *total.row()[3:]]], "agreement")
 
 
 def apart(of: list[Agreement]) -> Grid:
@@ -297,7 +322,7 @@ def apart(of: list[Agreement]) -> Grid:
     rows = [["table", "load", "column", "published", "here"]]
     rows += [[a.title, p.load, p.column, f"{p.value:.2f}", f"{ours:.2f}"] for a in of
              for p, ours in a.pairs if not p.neutral and (p.value > 1) != (ours > 1)]
-    return Grid("Published, and with another direction here", rows)
+    return Grid("Published, and with another direction here", rows, "other-direction")
 
 
 def failures(results: Results) -> Grid:
@@ -321,7 +346,7 @@ def sensitivity(measured: Measured) -> Grid:
                   for load in ("tbench", "gitsource") for m in RATIOS]
         rows.append([machine.variant.removeprefix(", "),
                      *(f"{r.value:.3f}" if r else "failed" for r in ratios)])
-    return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows)
+    return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows, "assumptions")
 
 
 def as_json(results: Results) -> list[dict[str, object]]:

@@ -19,7 +19,7 @@ from ...errors import GuestError
 from ...guest import boot, initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
-from ...text import markdown
+from ...text import publish
 from ..bench import stats
 
 HERE = Path(__file__).resolve().parent
@@ -48,11 +48,11 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "interrupt, p99 ns": ("irq", "p99"),
     "signal, median ns": ("signal", "median"),
     "1 us polling, mean ns": ("poll", "mean"),
-    "W": ("poll", "watts"),
-    "in C0.2, entries/s": ("poll", "state C0.2"),
+    "1 us polling, W": ("poll", "watts"),
+    "1 us polling, entries of C0.2/s": ("poll", "state C0.2"),
     "hand-over, mean ns": ("handover", "mean"),
-    " W": ("handover", "watts"),
-    " in C0.2, entries/s": ("handover", "state C0.2"),
+    "hand-over, W": ("handover", "watts"),
+    "hand-over, entries of C0.2/s": ("handover", "state C0.2"),
 }
 
 Values = dict[str, dict[str, list[float]]]	# case, column
@@ -103,23 +103,16 @@ def read(result: boot.Result, names: list[str], into: Values) -> None:
                 into[name][column].append(found[key])
 
 
-def cell(values: list[float]) -> str:
+def shown(values: list[float]) -> list[str]:
     """Mean and half the 95 % interval."""
-    if not values:
-        return "-"
     mean = statistics.fmean(values)
-    shown = f"{mean:.0f}" if mean >= 1000 else f"{mean:.4g}"
-    if len(values) < 2:
-        return shown
-    half = stats.half(values)
-    return f"{shown} ± {half:.2g}"
+    return [f"{mean:.0f}" if mean >= 1000 else f"{mean:.4g}",
+            f"{stats.half(values):.2g}" if len(values) > 1 else ""]
 
 
-def table(values: Values) -> str:
-    return markdown(
-        ("", *(name.strip() for name in COLUMNS)),
-        ((name, *(cell(values[name].get(column, [])) for column in COLUMNS))
-         for name in CASES if name in values))
+def table(values: Values) -> list[list[str]]:
+    return [[name, column, *shown(values[name][column])] for name in CASES for column in COLUMNS
+            if values.get(name, {}).get(column)]
 
 
 def main() -> int:
@@ -137,7 +130,8 @@ def main() -> int:
     for (kernel, _), result in zip(boots, results):
         read(result, cases(args, kernel), values)
     (args.out / "c02.json").write_text(json.dumps(values, indent=1) + "\n")
-    print(table(values))
+    publish(args.out / "c02.csv", ("case", "measure", "mean", "±"), table(values),
+            "Mean and half the 95 % interval of all boots.")
     return 0
 
 

@@ -21,7 +21,7 @@ from ...guest import initramfs
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
 from ...machine import machine
-from ...text import markdown
+from ...text import publish
 
 #: "with C0.2" only has the idle part that the other lacks in it: five states.
 TABLES = {"": "intel_idle.c02=off", "C0.2": ""}
@@ -83,15 +83,16 @@ def cells(load: str, row: Row | None) -> str:
     return f"{row['shallow1']:.1f} %"
 
 
-def report(rows: Rows) -> str:
-    """Idle: wake-ups per second, share of time in the deepest state; remote: too
-    deep per second; else how often state 1 was too shallow."""
-    columns = ("menu", "base teo", "teo")
-    return markdown(("HZ", "load", *columns), (
-        (str(hz), load + f" with {table}" * bool(table),
-         *(cells(load, found.get(name)) for name in columns))
-        for (hz, table, load), found in sorted(rows.items(), key=lambda r: r[0][0])
-        if not table or load.startswith("idle")))
+COLUMNS = ("menu", "base teo", "teo")
+NOTE = ("2 CPUs. idle: wake-ups per second, share of time in the deepest state; remote: choices "
+        "per second that are too deep; others: how often state 1 was too shallow.")
+
+
+def report(rows: Rows) -> list[list[str]]:
+    return [[str(hz), load + f" with {table}" * bool(table),
+             *(cells(load, found.get(name)) for name in COLUMNS)]
+            for (hz, table, load), found in sorted(rows.items(), key=lambda r: r[0][0])
+            if not table or load.startswith("idle")]
 
 
 def main() -> int:
@@ -103,7 +104,7 @@ def main() -> int:
                         help="HZ=BASE,PATCHED (default 250=base,patched)")
     args = parser.parse_args()
     rows = measure(args)
-    print(report(rows))
+    publish(args.out / "wakeups.csv", ("hz", "load", *COLUMNS), report(rows), NOTE)
     (args.out / "wakeups.json").write_text(json.dumps(
         [{"hz": hz, "table": table, "load": load, **found}
          for (hz, table, load), found in rows.items()], indent=1) + "\n")

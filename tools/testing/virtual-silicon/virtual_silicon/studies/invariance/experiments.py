@@ -17,7 +17,7 @@ from ...guest.pool import Guest, Guests
 from ...machine import machine
 from ...machine.machine import Machine
 from ...readers import sysfs
-from ...text import markdown
+from ...text import publish
 from . import utilisation as util
 
 PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
@@ -62,9 +62,9 @@ def changing(args: argparse.Namespace) -> dict:
         print(f"every {every:3d} ms, {work.name:14} util {e.kernel:6.1f} expected "
               f"{e.expected:6.1f}  mean {e.mean:+6.2f} %  mean of |error| {e.mean_abs:5.2f} %  "
               f"worst {e.worst:+7.2f} %  of {e.bursts}")
-    print(markdown(["bursts of", *(f"{every} ms" for every in util.EVERY_MS)], (
-        [work.name, *(f"{r['mean']:+.1f}" for r in rows if r["work"] == work.name)]
-        for work in util.WORKS)))
+    publish(args.out / f"changing-{Path(args.kernel).name}.csv",
+            ("task", "kernel", "change every ms", "error %"),
+            [[str(r["work"]), args.kernel, str(r["every_ms"]), f"{r['mean']:+.1f}"] for r in rows])
     return {"rows": rows}
 
 

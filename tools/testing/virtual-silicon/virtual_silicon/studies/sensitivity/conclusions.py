@@ -10,12 +10,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...errors import GuestError
 from ...guest.job import Job
 from ...machine.machine import Machine
 from ...machine.schema import Transition
-from ...text import markdown
+from ...text import write_csv
 
 KERNELS = ("base", "patched")
 
@@ -158,50 +159,30 @@ def value(text: str) -> float:
     return statistics.median(numbers)
 
 
-HEAD = """\
-# Conclusions under other assumptions
-
-Made by `python3 -m virtual_silicon sensitivity -o .`: what the documents conclude, in a
-short form, with the base kernel and ours on 4 CPUs of `sapphire-rapids`, and with one
-assumption of the model changed at a time. The figures are ratios; bold is what does not
-hold. "as it is" is a quantum of 10 us, changes of the clock as measured and exit latencies
-drawn from their distribution.
-
-Not among them: the error of utilisation, which only kernels with `CONFIG_SCHED_DEBUG`
-show (`studies/invariance`), and the replay of recorded idle times
-(`cpuidle-replay`), which uses no machine of this model and has its own two assumptions
-about exit latencies in its tables.
-
-"""
+NOTE = ("Ratios: what the documents conclude, in a short form, with the base kernel and ours on 4 "
+        "CPUs of sapphire-rapids, and with one assumption of the model changed at a time. As it "
+        "is: a quantum of 10 us, changes of the clock as measured, exit latencies drawn from their "
+        "distribution. Not among them: the error of utilisation (studies/invariance), and the "
+        "replay, which uses no machine of this model.")
 
 Results = dict[str, Values]			# by variant
 
 
-def document(results: Results) -> str:
-    """A row per conclusion: the ratio under each variant, bold where it does not hold."""
+def write(results: Results, directory: Path) -> None:
+    """The ratio of each conclusion under each variant, and what the ratios are made of."""
     names = list(results)
-    concluded = markdown(
-        ("conclusion", "in", "holds up to", *names),
-        ((c.text, c.where, f"{c.most:g}", *(_cell(c, results[name]) for name in names))
-         for c in CONCLUSIONS))
+    write_csv(directory / "sensitivity.csv", ("conclusion", "in", "holds up to", *names), [
+        [c.text, c.where, f"{c.most:g}", *(_number(c.value(results[n]), ".2f") for n in names)]
+        for c in CONCLUSIONS], NOTE)
     keys = dict.fromkeys(key for values in results.values() for key in values)
-    measured = markdown(
-        ("kernel", "measure", "unit", *names),
-        ((kernel, MEASURES[name].what, MEASURES[name].unit,
-          *(_number(values.get((kernel, name))) for values in results.values()))
-         for kernel, name in keys))
-    return f"{HEAD}\n{concluded}\n\nMeasured:\n\n{measured}\n"
+    write_csv(directory / "sensitivity-measured.csv", ("kernel", "measure", "unit", *names), [
+        [kernel, MEASURES[name].what, MEASURES[name].unit,
+         *(_number(values.get((kernel, name)), ".4g") for values in results.values())]
+        for kernel, name in keys])
 
 
-def _number(number: float | None) -> str:
-    return "-" if number is None else f"{number:.4g}"
-
-
-def _cell(c: Conclusion, values: Values) -> str:
-    ratio = c.value(values)
-    if ratio is None:
-        return "-"
-    return f"{ratio:.2f}" if ratio <= c.most else f"**{ratio:.2f}**"
+def _number(number: float | None, form: str) -> str:
+    return "-" if number is None else format(number, form)
 
 
 def fallen(results: Results) -> list[Conclusion]:

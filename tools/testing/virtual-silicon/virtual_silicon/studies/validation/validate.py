@@ -13,7 +13,7 @@ from ...errors import Fail, GuestError, UsageError
 from ...guest import boot
 from ...guest.job import Job
 from ...readers import plot
-from ...text import markdown
+from ...text import write_csv
 from . import measurements, reproduce
 from .measurements import Row
 from .reproduce import Guest, Mirror
@@ -23,20 +23,13 @@ from .reproduce import Guest, Mirror
 TOLERANCE = 0.25
 GOAL = 0.8
 
-HEAD = """\
-# The model against published measurements
-
-What follows the picture is made by `python3 -m virtual_silicon validate -o .`; each row is
-one of `data/measurements.csv`, which has sources and methods.
-
-![Model over published](validation.png)
-
-"Put in" are numbers from which coefficients of the machine file were taken, all others
-are predicted.  A bound or a range counts as met within it; of several values in a row the
-worst counts.  Kernel code takes 1.5 cycles per instruction and user code 8 unless the
-machine file says otherwise; guests run in steps of 10 us.
-
-"""
+HEAD = ("part", "machine", "quantity", "experiment", "model", "published", "unit", "error",
+        "number", "remark")
+NOTE = ("Each row is one of data/measurements.csv, which has sources and methods. put in: the "
+        "number from which a coefficient of the machine file was taken; not mirrored: the remark "
+        "says why. A bound or a range counts as met within it; of several values in a row the "
+        "worst counts. Kernel code takes 1.5 cycles per instruction and user code 8 unless the "
+        "machine file says otherwise; guests run in steps of 10 us.")
 
 PREDICTED, PUT_IN, NOT_MIRRORED = "predicted", "put in", "not mirrored"
 
@@ -154,7 +147,8 @@ def _model(v: Verdict) -> str:
 
 
 def _remark(v: Verdict) -> str:
-    words = [f"from it: {v.put_in}"] if v.put_in else []
+    words = [v.how] if v.error is None else []
+    words += [f"from it: {v.put_in}"] if v.put_in else []
     if v.off:
         words.append(reproduce.why_off(v.row))
     return "; ".join(word for word in words if word)
@@ -164,28 +158,12 @@ def _what(row: Row) -> str:
     return f"{row.quantity} ({row.conditions})" if row.conditions else row.quantity
 
 
-def _compared(part: Sequence[Verdict]) -> str:
-    return markdown(
-        ("quantity", "experiment", "model", "published", "unit", "error", "number", "remark"),
-        ((_what(v.row), v.how, _model(v), v.row.text, v.row.unit,
-          f"**{v.error:+.0%}**" if v.off else f"{v.error:+.0%}", v.number, _remark(v))
-         for v in part if v.error is not None))
-
-
-def document(verdicts: Sequence[Verdict]) -> str:
-    """Compared rows by part, then what was not compared and why."""
-    lines = [HEAD, summary(verdicts) + ".", ""]
-    parts = dict.fromkeys((v.row.cpu, v.machine) for v in verdicts
-                          if v.number != NOT_MIRRORED)
-    for cpu, name in parts:
-        lines += [f"### {cpu}, machine `{name}`", ""]
-        lines += [_compared([v for v in verdicts if (v.row.cpu, v.machine) == (cpu, name)]), ""]
-    lines += ["### Not mirrored", ""]
-    lines += [markdown(("part", "quantity", "published", "unit", "reason"), (
-        (v.row.cpu, _what(v.row), v.row.text, v.row.unit,
-         v.how + (f"; from it: {v.put_in}" if v.put_in else ""))
-        for v in verdicts if v.number == NOT_MIRRORED)), ""]
-    return "\n".join(lines)
+def table(verdicts: Sequence[Verdict]) -> list[list[str]]:
+    """Compared rows, then those that were not compared."""
+    return [[v.row.cpu, v.machine, _what(v.row), "" if v.error is None else v.how, _model(v),
+             v.row.text, v.row.unit, "" if v.error is None else f"{v.error:+.0%}", v.number,
+             _remark(v)]
+            for v in sorted(verdicts, key=lambda v: v.number == NOT_MIRRORED)]
 
 
 def data(verdicts: Sequence[Verdict]) -> dict[str, object]:
@@ -229,7 +207,7 @@ def picture(verdicts: Sequence[Verdict], path: Path) -> None:
 def write(verdicts: Sequence[Verdict], directory: Path, work: Path) -> None:
     """Table and picture to `directory`, the same as data to `work`."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "VALIDATION.md").write_text(document(verdicts), encoding="utf-8")
+    write_csv(directory / "validation.csv", HEAD, table(verdicts), NOTE)
     (work / "validation.json").write_text(
         json.dumps(data(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     picture(verdicts, directory / "validation.png")
