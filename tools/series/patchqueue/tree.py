@@ -177,12 +177,14 @@ def stopped(tree: Tree) -> str:
     """At which commit a rebase of the tree has stopped, and its conflicts; '' if none has."""
     if not (tree.git_dir / "rebase-merge").is_dir():
         return ""
-    where, commit = paths.shown(tree.path), "REBASE_HEAD"
-    title = git.run("show", "-s", f"--notes={NOTES}", "--format=%N%x00%s", commit, repo=tree.path)
-    patch, _, subject = title.partition("\0")
+    where, at = paths.shown(tree.path), ""
+    if commit := tree.ref("REBASE_HEAD"):       # none after a command of the user's that failed
+        patch, subject = git.run("show", "-s", f"--notes={NOTES}", "--format=%N%x00%s", commit,
+                                 repo=tree.path).split("\0")
+        at = f" at {patch.strip() or commit[:12]} ({subject})"
     names = git.run("diff", "--name-only", "-z", "--diff-filter=U", repo=tree.path).split("\0")
     found = [place for name in filter(None, names) for place in _conflicts(tree.path, name)]
-    return (f"{where} is being rebased and has stopped at {patch.strip() or commit} ({subject}): "
+    return (f"{where} is being rebased and has stopped{at}: "
             + (f"conflicts in {', '.join(found)}: resolve them, git add" if found else "go on")
             + f", git -C {where} rebase --continue (or --abort); at the end make refresh")
 

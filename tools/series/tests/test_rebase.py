@@ -79,8 +79,8 @@ def test_reword_move_drop_and_add_at_once(queue):
 
 
 def test_new_commit_takes_a_free_number_between(queue):
-    rebase(queue, "pick first", "new", "pick a", "drop b", "pick c", "pick d")
-    assert [name[:4] for name in refreshed(queue)] == ["0001", "0002", "0100", "0102", "0103"]
+    rebase(queue, "pick first", "pick a", "new", "drop b", "pick c", "pick d")
+    assert refreshed(queue)[2:] == ["0101-kernel-add-a-file.patch", *list(QUEUE)[3:]]
 
 
 def test_dropped_first_of_a_part(queue):
@@ -177,6 +177,14 @@ def test_rebase_that_is_given_up(queue):
     refresh.refresh(queue.tree, queue.series())
     with pytest.raises(Fail, match="stopped at"):
         queue.make()
+
+
+def test_rebase_that_waits_for_its_user(queue):
+    with pytest.raises(Fail):
+        git.run("rebase", "--exec", "false", "series/base", repo=queue.tree.path)
+    for call in (queue.make, lambda: refresh.refresh(queue.tree, queue.series())):
+        with pytest.raises(Fail, match="being rebased and has stopped: go on, git -C .* --cont"):
+            call()
 
 
 def test_file_that_ours_replaces_is_merged(place):
