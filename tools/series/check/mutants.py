@@ -1,68 +1,75 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants: each plausible mistake has to be found by the test that it names.
 
-tools/testing/mutants/SUBSYSTEM/NAME.patch is a mistake. Above its diff stand two
-lines, "Reason: ..." and "Test: NAME"; tests.toml beside it says what NAME runs, and on
-a copy of which files; "guest = true" says that some need the patched kernel and the
-emulator to be built. Without the mistake all named tests have to pass, and a mistake
-has to make its test end with status 1. Any other end is not that of a test that found
-something: a patch that does not apply or a tree that does not compile is a failure.
+tools/testing/mutants/SUBSYSTEM.toml has them, and begins with the tree and the paths in it
+that are copied. [tests] names commands, whose first word may be one of COMMANDS; {tree} is
+the copy, {top} this repository. Each [[mutants]] names one of the tests and the files that
+its rows change: ["reason", 'old', 'new']. The old text must stand exactly once in these
+files; a mistake of several edits goes on with 'old', 'new'.
+
+Without a mistake all tests have to pass, and a mistake has to make its test end with status
+1. Any other end is not that of a test that found something: text that is not there or a
+tree that does not compile is a failure.
 """
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import paths, proc
+from .. import guest, paths, proc
 from ..fetch import cache
 from ..ui import Fail, Step, chosen, say
 from .testrun import Count
 
 ROOT = paths.TOP / "tools/testing/mutants"
-_HEADER = re.compile(r"^(Reason|Test): (.+)$", re.M)
+COMMANDS = {
+    "guest": f"{guest.PYTHON} -m series.check.mutant_kernel {{tree}}",
+    "judge": "{top}/tools/testing/schedutil-sim/judge.py {tree}",
+    "pytest": f"{guest.PYTHON} -m pytest -q -x -p no:cacheprovider",
+    "replay": "{top}/tools/testing/mutants/replay.py {tree} {top}",
+    "units": "{top}/tools/testing/unit/units.py --tree={tree}",
+}
+#: Of a compiler; and of pytest, whose status is 1 if what a test needs could not be made, too.
+_COMPILER = re.compile(r"^[^ ]+:\d+:\d+: (fatal )?error: ", re.M)
+_FAILED, _ERROR = re.compile(r"^FAILED ", re.M), re.compile(r"^ERROR ", re.M)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    file: Path
-    reason: str
     test: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.file.parent.name}/{self.file.stem}"
+    files: list[str]
+    reason: str
+    edits: list[tuple[str, str]]
 
 
 class Subsystem:
-    def __init__(self, directory: Path):
-        self.name = directory.name
-        config = directory / "tests.toml"
+    def __init__(self, file: Path):
+        self.name = file.stem
         try:
-            found = tomllib.loads(config.read_text())
+            found = tomllib.loads(file.read_text())
             self.tree = paths.TOP / found["tree"]
             self.paths: list[str] = found["paths"]
-            self.tests: dict[str, list[str]] = found["tests"]
-            self.guest: bool = found.get("guest", False)
-        except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
-            raise Fail(f"{paths.shown(config)}: {error}; it needs tree, paths and"
-                       " [tests]") from None
-        self.mutants = [self._read(f) for f in sorted(directory.glob("*.patch"))]
-
-    def _read(self, file: Path) -> Mutant:
-        header = dict(_HEADER.findall(file.read_text().split("\n--- ")[0]))
-        if set(header) != {"Reason", "Test"} or header["Test"] not in self.tests:
-            raise Fail(f"{paths.shown(file)}: above the diff stand 'Reason: ...' and 'Test: NAME',"
-                       f" NAME one of {', '.join(self.tests)}")
-        return Mutant(file, header["Reason"], header["Test"])
+            self.tests = {name: shlex.split(text) for name, text in found["tests"].items()}
+            self.mutants = [Mutant(group["test"], group["files"], reason,
+                                   list(zip(texts[::2], texts[1::2], strict=True)))
+                            for group in found["mutants"] for reason, *texts in group["rows"]]
+        except KeyError as error:
+            raise Fail(f"{paths.shown(file)} has no {error.args[0]}; it needs tree, paths,"
+                       " tests, and [[mutants]] with test, files and rows") from None
+        except (OSError, ValueError) as error:
+            raise Fail(f"{paths.shown(file)}: {error}") from None
+        if unknown := {m.test for m in self.mutants} - set(self.tests):
+            raise Fail(f"{paths.shown(file)}: no test {', '.join(unknown)}; there are:"
+                       f" {', '.join(self.tests)}")
+        self.guest = any(words[0] == "guest" for words in self.tests.values())
 
     def copy(self, target: Path) -> None:
-        shutil.rmtree(target, ignore_errors=True)
-        # By pyproject.toml pytest knows the copy for one, and imports what is in it.
-        for path in self.paths + ["pyproject.toml"] * (self.tree == paths.TOP):
+        for path in self.paths:
             source = self.tree / path
             if source.is_dir():
                 shutil.copytree(source, target / path, symlinks=True,
@@ -74,15 +81,18 @@ class Subsystem:
                 raise Fail(f"{self.name}: {paths.shown(source)} does not exist")
 
     def run(self, test: str, tree: Path) -> tuple[int, str]:
-        words = [w.format(tree=tree, top=paths.TOP) for w in self.tests[test]]
-        done = proc.capture(words, cwd=paths.TOP, check=False)
+        first, *words = self.tests[test]
+        done = proc.capture(
+            [w.format(tree=tree, top=paths.TOP)
+             for w in [*COMMANDS.get(first, first).split(), *words]], cwd=paths.TOP, check=False,
+            env=guest.environment() | {"KERNEL_TREE": str(tree), "PYTHONDONTWRITEBYTECODE": "1"})
         return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 
 def subsystems() -> list[Subsystem]:
     """Those that MUTANTS= names; all without it."""
-    there = sorted(d.name for d in ROOT.iterdir() if list(d.glob("*.patch")))
-    return [Subsystem(ROOT / name) for name in chosen("MUTANTS", there)]
+    there = {file.stem: file for file in sorted(ROOT.glob("*.toml"))}
+    return [Subsystem(there[name]) for name in chosen("MUTANTS", there)]
 
 
 def run() -> Count:
@@ -111,29 +121,48 @@ def _run(subsystem: Subsystem, tree: Path) -> Count:
         for number, mutant in enumerate(subsystem.mutants, 1):
             step.update(f"{number} of {len(subsystem.mutants)}")
             begin = time.monotonic()
-            verdict = _judge(subsystem, mutant, tree) if mutant.test in sound else \
+            verdict = judge(subsystem, mutant, tree) if mutant.test in sound else \
                 f"{mutant.test} fails without it"
-            say(f"  {'found' if not verdict else 'MISSED'}  {mutant.name:44} {mutant.test:10}"
+            say(f"  {'found' if not verdict else 'MISSED'}  {subsystem.name}: {mutant.test:10}"
                 f" {time.monotonic() - begin:5.1f} s  {mutant.reason}")
             if verdict:
-                count.failures.append(f"{mutant.name}: {verdict}")
+                count.failures.append(f"{subsystem.name}: {mutant.reason}: {verdict}")
             else:
                 count.passed += 1
     return count
 
 
-def _judge(subsystem: Subsystem, mutant: Mutant, tree: Path) -> str:
+def judge(subsystem: Subsystem, mutant: Mutant, tree: Path) -> str:
     """Nothing if the mistake was found, else what was wrong."""
-    subsystem.copy(tree)
-    applied = proc.capture(["patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch",
-                            f"--input={mutant.file}"], cwd=tree, check=False)
-    if applied.returncode:
-        said = (applied.stdout + applied.stderr).decode(errors="replace").strip()
-        return f"the patch does not apply: {said.splitlines()[-1] if said else ''}"
+    try:
+        wrong = mutated(mutant, tree)
+    except LookupError as error:
+        return str(error)
+    right = {file: file.read_text() for file in wrong}
+    write(wrong)
     code, said = subsystem.run(mutant.test, tree)
-    if code == 1 and not re.search(r"^[^ ]+:\d+:\d+: (fatal )?error: ", said, re.M):
+    write(right)
+    if code == 1 and not _COMPILER.search(said) and (_FAILED.search(said)
+                                                     or not _ERROR.search(said)):
         return ""
     if not code:
         return f"{mutant.test} passes with it"
-    error = re.search(r"\berror: .*", said)
-    return f"{mutant.test} could not run (exit {code}){': ' + error[0] if error else ''}"
+    why = re.search(r"\berror: .*", said)
+    return f"{mutant.test} could not run (exit {code}){': ' + why[0] if why else ''}"
+
+
+def mutated(mutant: Mutant, tree: Path) -> dict[Path, str]:
+    """Its files with the mistake."""
+    texts = {tree / name: (tree / name).read_text() for name in mutant.files}
+    for old, new in mutant.edits:
+        found = [file for file, text in texts.items() for _ in range(text.count(old))]
+        if len(found) != 1:
+            raise LookupError(f"{', '.join(mutant.files)} must have this once, and has it"
+                              f" {len(found)} times: {old!r}")
+        texts[found[0]] = texts[found[0]].replace(old, new)
+    return texts
+
+
+def write(texts: dict[Path, str]) -> None:
+    for file, text in texts.items():
+        file.write_text(text)

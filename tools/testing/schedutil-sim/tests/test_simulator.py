@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The governor of the base and ours: judged by the oracle of fuzz.c, and in the model.
 
-SCHEDUTIL_TREE names a directory with another tree than build/linux for ours.
+KERNEL_TREE names a directory with another tree than build/linux for ours.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import simulator
 
 TREES = {"base": simulator.base_of(),
-         "ours": simulator.Tree(Path(os.environ.get("SCHEDUTIL_TREE", simulator.LINUX)))}
+         "ours": simulator.Tree(Path(os.environ.get("KERNEL_TREE", simulator.LINUX)))}
 STREAMS = 400
 #: Rules that no stream of these kinds can break.
 IMPOSSIBLE: dict[str, set[str]] = {

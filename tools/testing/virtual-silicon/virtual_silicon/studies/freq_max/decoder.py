@@ -12,7 +12,7 @@ from ... import paths
 
 HERE = Path(__file__).resolve().parent
 #: Of a tree with a mistake in it, for tools/testing/mutants.
-CPU = Path(os.environ.get("INVARIANCE_TREE", paths.ROOT)) / "arch/x86/kernel/cpu"
+CPU = Path(os.environ.get("KERNEL_TREE", paths.ROOT)) / "arch/x86/kernel/cpu"
 TREE = paths.BUILD / "linux"
 DATA = paths.SILICON / "data/turbo.csv"
 CC = paths.ROOT / "tools/testing/shim/cc.py"
