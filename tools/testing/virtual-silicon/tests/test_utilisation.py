@@ -3,7 +3,7 @@
 
 All clocks but the highest lie below freq_max, where nothing is cut off at 1024. The
 functions that are called here do not know how the kernel does it: studies/
-invariance_util.py. tools/testing/mutants/invariance has the mistakes that they find.
+invariance_util.py. tools/testing/mutants/invariance.toml has the mistakes that they find.
 """
 
 from __future__ import annotations
