@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 from . import paths, proc
-from .fetch import packages
 from .ui import Fail
 
 PYTHON = "/usr/bin/python3"
@@ -32,7 +31,6 @@ def environment() -> dict[str, str]:
 def check() -> None:
     """Refuse unknown machines, CPU counts and modes before anything is built.
     Options are looked at before --help ends the call."""
-    packages.ensure("check")
     for call_ in (command("check", *user_options("MACHINE", "CPUS")),
                   command("run", *user_options("TIME"), "--help")):
         done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)

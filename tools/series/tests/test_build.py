@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -82,20 +81,17 @@ def test_compiler_cache_knows_what_assembler_includes(tmp_path, monkeypatch):
 
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"check", "build", "deb", "qemu", "guest", "test", "cpuwhy", "lint",
+    assert set(groups) == {"build", "deb", "qemu", "guest", "test", "cpuwhy", "lint",
                            "bench", "static", "fuzz", "idle-loads"}
     assert all(groups.values())
 
 
-def test_fresh_machine_gets_as_far_as_installing(tmp_path):
-    """Nothing but Python and [check] is there when make looks at its variables."""
-    for module in ("pydantic", "typing_extensions.py"):
-        (tmp_path / module).symlink_to(Path("/usr/lib/python3/dist-packages") / module)
-    assert packages.load()["check"] == ["python3-pydantic"]
+def test_fresh_machine_gets_as_far_as_installing():
+    """Nothing but Python is there when make looks at its variables."""
     for what in (["-m", "series", "help"], ["-m", "virtual_silicon", "check"],
                  ["-m", "virtual_silicon", "run", "--help"]):
         done = subprocess.run([guest.PYTHON, "-S", *what], cwd=paths.TOP, capture_output=True,
-                              text=True, env={"PYTHONPATH": f"{tmp_path}:{paths.PYTHONPATH}"})
+                              text=True, env={"PYTHONPATH": paths.PYTHONPATH})
         assert not done.returncode, done.stderr
 
 

@@ -45,7 +45,7 @@ class Guests:
         """The boot of a scenario, with another job if one is given."""
         s = scenarios.SCENARIOS[name]
         m = machine.load(s.machine)
-        m = m.copy(update={"time": m.time.copy(update=s.time)})
+        m = replace(m, time=replace(m.time, **s.time))
         with self._lock:	# the archive is written once
             guests = self._guests
         c = guests.prepared(pool.Guest(

@@ -7,6 +7,8 @@ the example of turbostat's manual page (a 4-core Kaby Lake, 3.1 GHz base).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from virtual_silicon.machine import amd, intel, machine, qapi, turbo
 from virtual_silicon.machine.machine import Machine, Turbo
@@ -23,8 +25,8 @@ def kaby_lake() -> Machine:
     """The machine of the manual page, as far as it says."""
     other = load("e3-1240-v5")
     turbo = Turbo(layout="bytes", cores=(1, 2, 3, 4), ratios=(42, 41, 40, 39))
-    return other.copy(update={"base_ratio": 31, "min_ratio": 8, "turbo": turbo,
-                              "power": other.power.copy(update={"tdp_w": 45})})
+    return replace(other, base_ratio=31, min_ratio=8, turbo=turbo,
+                   power=replace(other.power, tdp_w=45))
 
 
 def test_turbo_register_as_seen() -> None:

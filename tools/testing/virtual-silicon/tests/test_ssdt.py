@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,7 @@ def test_each_cpu_is_a_domain() -> None:
 
 @pytest.mark.parametrize("how, code", [("all", 252), ("any", 253)])
 def test_domains_of_several_cpus(how: str, code: int) -> None:
-    m = machine.load("sapphire-rapids").copy(update={"domain_cpus": 2,
-                                                     "coordination": how})
+    m = replace(machine.load("sapphire-rapids"), domain_cpus=2, coordination=how)
     assert domains(m, 3) == [[0, code, 2], [0, code, 2], [1, code, 1]]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def at_median(quantiles: list[Quantile]) -> Quantile:
     return before
 
 
-
+@dataclass(frozen=True, kw_only=True)
 class Machine(Identity, Frequency):
     """One machine.  Frequencies are ratios of the bus clock.
 
@@ -110,7 +111,7 @@ class Machine(Identity, Frequency):
 
     def dynamic_w(self, ratio: int) -> float:
         """What a busy core draws by switching: C*V^2*f*activity."""
-        return ((self.power.capacitance_nf or 0) * 1e-9 * self.voltage(ratio)**2
+        return (self.power.capacitance_nf * 1e-9 * self.voltage(ratio)**2
                 * ratio * self.bus_khz * 1e3 * self.power.activity)
 
     def leakage_w(self, ratio: int) -> float:
@@ -159,13 +160,12 @@ class Machine(Identity, Frequency):
         base = kind.base_ratio or self.base_ratio
         ratios = tuple(min(ratio, kind.max_ratio) for ratio in self.turbo.ratios)
         states = (base, *self.pstate_ratios[1:]) if self.pstate_ratios else ()
-        return self.copy(update={
-            "base_ratio": base, "pstate_ratios": states, "part": self,
-            "turbo": self.turbo.copy(update={"ratios": ratios}),
-            "hwp": self.hwp.copy(update={
-                "efficient_ratio": kind.efficient_ratio or self.hwp.efficient_ratio,
-                "unit_khz": kind.hwp_unit_khz or self.bus_khz}),
-            "features": self.features.copy(update={"core_type": kind.core_type})})
+        return replace(
+            self, base_ratio=base, pstate_ratios=states, part=self,
+            turbo=replace(self.turbo, ratios=ratios),
+            hwp=replace(self.hwp, unit_khz=kind.hwp_unit_khz or self.bus_khz,
+                        efficient_ratio=kind.efficient_ratio or self.hwp.efficient_ratio),
+            features=replace(self.features, core_type=kind.core_type))
 
     def sockets(self, cpus: int) -> int:
         """Packages used for so many CPUs: one while it has the threads."""
@@ -206,9 +206,6 @@ class Machine(Identity, Frequency):
             raise UsageError(f"CPUs: {cpus} asked for; a core of {self.name} has "
                              f"{self.threads}, which come together")
         return cpus
-
-
-Machine.update_forward_refs()
 
 
 @cache
@@ -257,7 +254,7 @@ def parse(text: str, path: Path, name: str = "") -> Machine:
     name = name or path.stem
     checker = Checker(path, text, name)
     t = checker.check(_whole(_tables(text, path), name, checker))
-    t = t.copy(update={"turbo": _turbo(checker, t)})
+    t = replace(t, turbo=_turbo(checker, t))
     _check_turbo(checker, t)
     _check_idle(checker, t)
     _check_package(checker, t)
@@ -265,16 +262,16 @@ def parse(text: str, path: Path, name: str = "") -> Machine:
     _check_control(checker, t)
     _check_classes(checker, t)
     _check_time(checker, t)
-    tables = dict(t)
-    m = Machine(name=name, path=path, **dict(tables.pop("machine")),
-                **dict(tables.pop("frequency")), **tables)
-    return m if t.power.capacitance_nf is not None else _at_tdp(checker, m)
+    tables = dict(vars(t))
+    m = Machine(name=name, path=path, **vars(tables.pop("machine")),
+                **vars(tables.pop("frequency")), **tables)
+    return m if t.power.capacitance_nf else _at_tdp(checker, m)
 
 
 def _at_tdp(checker: Checker, m: Machine) -> Machine:
     """With such a capacitance that all cores at base draw the TDP."""
     def with_nf(nf: float) -> Machine:
-        return m.copy(update={"power": m.power.copy(update={"capacitance_nf": nf})})
+        return replace(m, power=replace(m.power, capacitance_nf=nf))
 
     none, one = with_nf(0).base_w(), with_nf(1).base_w()
     if none >= m.power.tdp_w:
@@ -353,8 +350,8 @@ def _turbo(checker: Checker, t: Tables) -> Turbo:
             t.machine.cores, t.frequency.base_ratio)
     except ValueError as error:
         raise checker.fail(str(error), "turbo", "registers") from error
-    return given.copy(update={"cores": tuple(cores for cores, _ in steps),
-                              "ratios": tuple(ratio for _, ratio in steps)})
+    return replace(given, cores=tuple(cores for cores, _ in steps),
+                   ratios=tuple(ratio for _, ratio in steps))
 
 
 def _check_turbo(checker: Checker, t: Tables) -> None:

@@ -46,7 +46,8 @@ def _clock(m: Machine) -> Struct:
 
 
 def _transition(m: Machine) -> Struct | None:
-    times = {f"{key.removesuffix('_us')}_ns": _us_to_ns(value) for key, value in m.transition
+    times = {f"{key.removesuffix('_us')}_ns": _us_to_ns(value)
+             for key, value in vars(m.transition).items()
              if key.endswith("_us") and key != "told_us"}
     if not any(times.values()):
         return None
@@ -178,7 +179,8 @@ def machine(m: Machine, cpus: int | None = None) -> Struct:
                         residency_msr=level.residency_msr or None) for level in m.package],
         packages_together=m.packages_together, umwait=_umwait(m), power=_power(m),
         power_limit=m.limits.power_tau_s > 0,
-        thermal=_thermal(m), speed=struct(**m.time.dict(exclude={"latency"})),
+        thermal=_thermal(m),
+        speed=struct(**{key: of for key, of in vars(m.time).items() if key != "latency"}),
         cpuid=_cpuid(m), cpuid_set=_leaves(by.cpuid_set(m)),
         cpuid_clear=_leaves(by.cpuid_clear(m)), msrs=_msrs(m),
         classes=[_class(m, kind, numbers) for kind, numbers in

@@ -7,124 +7,111 @@ Each table is a class.  The rest of the package sees only what passed through th
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, Extra, Field, ValidationError, validator
-from pydantic.fields import SHAPE_SINGLETON, ModelField
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from ..errors import MachineError
 
-Ratio = Annotated[int, Field(ge=1, le=255)]
-OwnRatio = Annotated[int, Field(ge=0, le=255)]		# 0: none of its own
-Ratios = Annotated[tuple[int, ...], Field(ge=1, le=255)]
-Hints = Annotated[tuple[int, ...], Field(ge=0, le=0xFF)]
-Register = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]	# 0: none
-NotNegative = Annotated[float, Field(ge=0)]
-Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
-Permille = Annotated[int, Field(ge=0, le=1000)]
-Volts = Annotated[float, Field(ge=0.1, le=2)]
 
-_NAMES: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number",
-                           str: "a string"}
-_LISTS: dict[type, str] = {int: "a list of integers", float: "a list of numbers"}
+class Range(NamedTuple):
+    """What a number may be."""
+
+    low: float
+    high: float | None = None
 
 
-class Table(BaseModel):
-    """Types are TOML's: 1 is not true, and "1" not an integer."""
-
-    class Config:
-        extra = Extra.forbid
-        frozen = True
-
-    @validator("*", pre=True)
-    def _toml_type(cls, value: Any, field: ModelField) -> Any:
-        kind = next((kind for kind in _NAMES if isinstance(field.type_, type)
-                     and issubclass(field.type_, kind)), None)
-        several = field.shape != SHAPE_SINGLETON
-        items = value if several and isinstance(value, list | tuple) else [value]
-        if several and (items is not value or items == []) or kind and not all(
-                isinstance(item, (int, float) if kind is float else kind)
-                and isinstance(item, bool) == (kind is bool) for item in items):
-            names = _LISTS if several else _NAMES
-            raise ValueError(f"must be {names[kind] if kind else 'a list'}, not {value!r}")
-        return value
+Ratio = Annotated[int, Range(1, 255)]
+OwnRatio = Annotated[int, Range(0, 255)]		# 0: none of its own
+Hint = Annotated[int, Range(0, 0xFF)]
+Register = Annotated[int, Range(0, 0xFFFFFFFF)]	# 0: none
+NotNegative = Annotated[float, Range(0)]
+Cycles = Annotated[int, Range(0, 1_000_000)]
+Permille = Annotated[int, Range(0, 1000)]
+Volts = Annotated[float, Range(0.1, 2)]
 
 
-class Identity(Table):
+@dataclass(frozen=True, kw_only=True)
+class Identity:
     """[machine]"""
 
     title: str
     vendor: Literal["GenuineIntel", "AuthenticAMD"] = "GenuineIntel"
-    family: int = Field(default=6, ge=6, le=31)
-    model: int = Field(ge=0, le=255)
-    stepping: int = Field(default=0, ge=0, le=15)
-    microcode: int = Field(default=1, ge=1, le=2**32 - 1)
-    packages: int = Field(default=1, ge=1, le=8)
-    cores: int = Field(ge=1, le=512)
-    threads: int = Field(default=1, ge=1, le=4)		# of each core
+    family: Annotated[int, Range(6, 31)] = 6
+    model: Annotated[int, Range(0, 255)]
+    stepping: Annotated[int, Range(0, 15)] = 0
+    microcode: Annotated[int, Range(1, 2**32 - 1)] = 1
+    packages: Annotated[int, Range(1, 8)] = 1
+    cores: Annotated[int, Range(1, 512)]
+    threads: Annotated[int, Range(1, 4)] = 1		# of each core
     packages_together: bool = False			# none rests before all can
 
 
-class Frequency(Table):
-    bus_khz: int = Field(default=100_000, ge=25_000, le=200_000)
+@dataclass(frozen=True, kw_only=True)
+class Frequency:
+    bus_khz: Annotated[int, Range(25_000, 200_000)] = 100_000
     min_ratio: Ratio
     base_ratio: Ratio
-    pstate_ratios: Ratios = ()			# AMD: P0 (base) and on
-    domain_cpus: int = Field(default=1, ge=1, le=256)	# whose P-state _PSD says is one
+    pstate_ratios: tuple[Ratio, ...] = ()			# AMD: P0 (base) and on
+    domain_cpus: Annotated[int, Range(1, 256)] = 1	# whose P-state _PSD says is one
     coordination: Literal["hw", "all", "any"] = "hw"
 
 
-class Transition(Table):
+@dataclass(frozen=True, kw_only=True)
+class Transition:
     """From a request, or a changed limit, to the new clock: a wait for the next slot,
     then the change itself.  All 0: at once."""
 
     scope: Literal["package", "core"] = "package"	# whose cores have the same slots
-    period_us: float = Field(default=0.0, ge=0, le=100_000)	# from slot to slot
+    period_us: Annotated[float, Range(0, 100_000)] = 0.0	# from slot to slot
     # another period, for clocks above this, so long after the last change; 0: none
-    long_period_us: float = Field(default=0.0, ge=0, le=100_000)
+    long_period_us: Annotated[float, Range(0, 100_000)] = 0.0
     long_above_ratio: OwnRatio = 255
-    long_after_us: float = Field(default=0.0, ge=0, le=100_000)
-    up_us: float = Field(default=0.0, ge=0, le=10_000)		# from slot to effect
-    down_us: float = Field(default=0.0, ge=0, le=10_000)
-    halt_us: float = Field(default=0.0, ge=0, le=1_000)		# no core executes then
+    long_after_us: Annotated[float, Range(0, 100_000)] = 0.0
+    up_us: Annotated[float, Range(0, 10_000)] = 0.0		# from slot to effect
+    down_us: Annotated[float, Range(0, 10_000)] = 0.0
+    halt_us: Annotated[float, Range(0, 1_000)] = 0.0		# no core executes then
     # so long after a change, going back takes this, without a slot
-    return_within_us: float = Field(default=0.0, ge=0, le=100_000)
+    return_within_us: Annotated[float, Range(0, 100_000)] = 0.0
     return_above_ratio: OwnRatio = 0				# if both clocks are above
-    return_up_us: float = Field(default=0.0, ge=0, le=10_000)
-    return_down_us: float = Field(default=0.0, ge=0, le=10_000)
-    told_us: int = Field(default=10, ge=0, le=10_000)		# what _PSS says of it
+    return_up_us: Annotated[float, Range(0, 10_000)] = 0.0
+    return_down_us: Annotated[float, Range(0, 10_000)] = 0.0
+    told_us: Annotated[int, Range(0, 10_000)] = 10		# what _PSS says of it
 
 
-class CoreClass(Table):
+@dataclass(frozen=True, kw_only=True)
+class CoreClass:
     """Cores that differ from the machine's first kind; 0: as those."""
 
     name: str
-    cores: int = Field(ge=1, le=255)		# so many of the machine's
+    cores: Annotated[int, Range(1, 255)]		# so many of the machine's
     base_ratio: OwnRatio = 0
     max_ratio: Ratio
     efficient_ratio: OwnRatio = 0
-    hwp_unit_khz: int = Field(default=0, ge=0, le=200_000)
-    power_permille: int = Field(default=1000, ge=1, le=10_000)
-    work_permille: int = Field(default=1000, ge=100, le=4_000)	# of the first's per cycle
+    hwp_unit_khz: Annotated[int, Range(0, 200_000)] = 0
+    power_permille: Annotated[int, Range(1, 10_000)] = 1000
+    work_permille: Annotated[int, Range(100, 4_000)] = 1000	# of the first's per cycle
     # CPUID 1AH, with features.core_type; AMD: 80000026H, 1: efficient
-    core_type: int = Field(default=0, ge=0, le=255)
+    core_type: Annotated[int, Range(0, 255)] = 0
 
 
-class Hwp(Table):
+@dataclass(frozen=True, kw_only=True)
+class Hwp:
     present: bool = False
     efficient_ratio: OwnRatio = 0
-    unit_khz: int = Field(default=0, ge=0, le=200_000)	# of a performance level, 0: bus_khz
+    unit_khz: Annotated[int, Range(0, 200_000)] = 0	# of a performance level, 0: bus_khz
     epp: bool = True				# else the energy-performance bias
 
 
-class Turbo(Table):
+@dataclass(frozen=True, kw_only=True)
+class Turbo:
     """Highest ratio by the number of active cores: steps, the last covers the rest."""
 
     layout: Literal["bytes", "groups", "deltas", "atom", "none"]
-    cores: Ratios = ()
-    ratios: Ratios = ()
+    cores: tuple[Ratio, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
     # in their place: the registers of the part, in the order of turbo.registers()
-    registers: Annotated[tuple[int, ...], Field(ge=0, le=2**64 - 1)] = ()
+    registers: tuple[Annotated[int, Range(0, 2**64 - 1)], ...] = ()
 
     def limit(self, active: int) -> int:
         """Highest ratio while `active` cores are."""
@@ -134,18 +121,19 @@ class Turbo(Table):
         return self.ratios[-1]
 
 
-class Features(Table):
+@dataclass(frozen=True, kw_only=True)
+class Features:
     waitpkg: bool = False
     client_msrs: bool = False
-    pkg_cstate_limit: int = Field(default=0, ge=0, le=15)
-    tj_max: int = Field(default=100, ge=1, le=127)
-    core_type: int = Field(default=0, ge=0, le=255)	# CPUID 1AH, of a hybrid part
-    counter_unit: int = Field(default=1, ge=1, le=1024)	# cycles of APERF and MPERF
+    pkg_cstate_limit: Annotated[int, Range(0, 15)] = 0
+    tj_max: Annotated[int, Range(1, 127)] = 100
+    core_type: Annotated[int, Range(0, 255)] = 0	# CPUID 1AH, of a hybrid part
+    counter_unit: Annotated[int, Range(1, 1024)] = 1	# cycles of APERF and MPERF
     cppc_msrs: bool = False			# AMD: requests by MSRC001_02Bx
     cppc_highest: Ratio = 255			# AMD: performance at the top
     cppc_nominal: OwnRatio = 0			# at base; 0: by the ratio
-    zero_msrs: Annotated[tuple[int, ...], Field(ge=0, le=0xFFFFFFFF)] = ()
-    cst_hints: Hints = ()			# _CST: MWAIT hints, C1 first
+    zero_msrs: tuple[Annotated[int, Range(0, 0xFFFFFFFF)], ...] = ()
+    cst_hints: tuple[Hint, ...] = ()			# _CST: MWAIT hints, C1 first
 
 
 #: Exit latency: parts per million of all wake-ups, us, and us if the core's own timer
@@ -158,7 +146,8 @@ Quantile = tuple[int, float, float]
 EXIT_SHAPE = ((0, 0.5, 0.0), (500_000, 0.753, 0.18), (999_900, 1.0, 0.66))
 
 
-class IdleState(Table):
+@dataclass(frozen=True, kw_only=True)
+class IdleState:
     """One state that MWAIT enters, or a read of an I/O port.
 
     Its exit latency is a distribution, and cycles of the core's clock beside it.  At
@@ -167,13 +156,13 @@ class IdleState(Table):
     """
 
     name: str
-    hints: Hints = ()
-    port: int = Field(default=0, ge=0, le=0xFFFF)
+    hints: tuple[Hint, ...] = ()
+    port: Annotated[int, Range(0, 0xFFFF)] = 0
     exit_us: float				# what driver or firmware says of it
-    wake_ppm: Annotated[tuple[int, ...], Field(ge=0, le=1_000_000)] = ()	# quantiles
-    wake_us: Annotated[tuple[float, ...], Field(ge=0)] = ()
+    wake_ppm: tuple[Annotated[int, Range(0, 1_000_000)], ...] = ()	# quantiles
+    wake_us: tuple[NotNegative, ...] = ()
     wake_cycles: Cycles = 0
-    timer_us: Annotated[tuple[float, ...], Field(ge=0)] = ()	# if its timer wakes it
+    timer_us: tuple[NotNegative, ...] = ()	# if its timer wakes it
     entry_us: NotNegative = 0.0
     residency_us: NotNegative
     residency_msr: Register = 0
@@ -196,7 +185,8 @@ class IdleState(Table):
                 for ppm, share, timer in EXIT_SHAPE]
 
 
-class PackageState(Table):
+@dataclass(frozen=True, kw_only=True)
+class PackageState:
     """What the package does once every core rests in `core_state` or deeper."""
 
     name: str
@@ -206,7 +196,8 @@ class PackageState(Table):
     residency_msr: Register = 0
 
 
-class Umwait(Table):
+@dataclass(frozen=True, kw_only=True)
+class Umwait:
     c01_entry_cycles: Cycles = 0
     c02_entry_cycles: Cycles = 0
     c01_exit_cycles: Cycles = 0
@@ -215,54 +206,57 @@ class Umwait(Table):
     c02_permille: Permille = 1000
 
 
-class Power(Table):
-    tdp_w: float = Field(ge=1, le=1000)
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    tdp_w: Annotated[float, Range(1, 1000)]
     uncore_w: NotNegative			# a core is awake, at base or above
     uncore_low_permille: Permille = 1000	# of that at the lowest clock
     dram_w: NotNegative = 0.0
     v_min: Volts
     v_max: Volts
     leakage_w: NotNegative
-    # None: such that all cores at base draw the TDP
-    capacitance_nf: NotNegative | None = None
-    activity: float = Field(default=1.0, ge=0.01, le=1)
+    capacitance_nf: NotNegative = 0.0		# 0: such that all cores at base draw the TDP
+    activity: Annotated[float, Range(0.01, 1)] = 1.0
     pause_permille: Permille = 550		# of dynamic power, in PAUSE; assumed
     sibling_permille: Permille = 150		# more for a further thread; as on Zen 2
-    energy_unit_shift: int = Field(default=14, ge=1, le=31)	# 1/2^n J
-    energy_unit_uj: int = Field(default=0, ge=0, le=4096)	# in its place
-    dram_unit_nj: int = Field(default=0, ge=0)
+    energy_unit_shift: Annotated[int, Range(1, 31)] = 14	# 1/2^n J
+    energy_unit_uj: Annotated[int, Range(0, 4096)] = 0	# in its place
+    dram_unit_nj: Annotated[int, Range(0)] = 0
     rapl: tuple[Literal["package", "cores", "dram"], ...]
 
 
-class Limits(Table):
+@dataclass(frozen=True, kw_only=True)
+class Limits:
     # window of limit 1 in 0x610 at the start; 0: the register is locked, nothing enforced
-    power_tau_s: float = Field(default=0.0, ge=0, le=1000)
-    thermal_resistance: float = Field(default=0.0, ge=0, le=100)	# K/W
-    thermal_tau_s: float = Field(default=0.0, ge=0, le=1000)
-    ambient_c: float = Field(default=25.0, ge=0, le=100)
+    power_tau_s: Annotated[float, Range(0, 1000)] = 0.0
+    thermal_resistance: Annotated[float, Range(0, 100)] = 0.0	# K/W
+    thermal_tau_s: Annotated[float, Range(0, 1000)] = 0.0
+    ambient_c: Annotated[float, Range(0, 100)] = 25.0
 
 
-class Time(Table):
+@dataclass(frozen=True, kw_only=True)
+class Time:
     # Kernel code that is warm takes 1.06 (poll), 1.20 (TCP on Ice Lake), 1.39
     # (timers, Ice Lake) and 1.45 (UDP, one thread, Ivy Bridge) cycles per
     # instruction in reports of Intel's kernel test robot, perf-stat.overall.cpi:
     # lore.kernel.org messages 202501101058.cd8beeba-lkp, 202406041514.1051ae19,
     # 202502051546.fca7cd-lkp, 202405291024.412dc03e.
-    kernel_cycles_per_1000_insns: int = Field(default=1500, ge=100, le=100_000)
+    kernel_cycles_per_1000_insns: Annotated[int, Range(100, 100_000)] = 1500
     # Dearer than any real program's: it is what a guest second can afford.
-    user_cycles_per_1000_insns: int = Field(default=8000, ge=100, le=100_000)
-    quantum_ns: int = Field(default=10_000, ge=1_000, le=1_000_000)
-    memory_permille: int = Field(default=0, ge=0, le=1000)
-    pause_cycles: int = Field(default=0, ge=0, le=1_000_000)
-    smt_permille: int = Field(default=600, ge=100, le=1000)
-    ipi_ns: int = Field(default=0, ge=0, le=1_000_000)	# interrupt to one that rests
-    store_ns: int = Field(default=0, ge=0, le=1_000_000)	# store to its monitored line
-    remote_ns: int = Field(default=0, ge=0, le=1_000_000)	# more from another package
+    user_cycles_per_1000_insns: Annotated[int, Range(100, 100_000)] = 8000
+    quantum_ns: Annotated[int, Range(1_000, 1_000_000)] = 10_000
+    memory_permille: Annotated[int, Range(0, 1000)] = 0
+    pause_cycles: Annotated[int, Range(0, 1_000_000)] = 0
+    smt_permille: Annotated[int, Range(100, 1000)] = 600
+    ipi_ns: Annotated[int, Range(0, 1_000_000)] = 0	# interrupt to one that rests
+    store_ns: Annotated[int, Range(0, 1_000_000)] = 0	# store to its monitored line
+    remote_ns: Annotated[int, Range(0, 1_000_000)] = 0	# more from another package
     latency: Literal["measured", "median", "worst"] = "measured"	# of exits
-    seed: int = Field(default=1, ge=0, le=2**32 - 1)	# of what is drawn from quantiles
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 1	# of what is drawn from quantiles
 
 
-class Tables(Table):
+@dataclass(frozen=True, kw_only=True)
+class Tables:
     """A whole file.  Tuples are arrays of tables, [[idle]]."""
 
     machine: Identity
@@ -270,7 +264,7 @@ class Tables(Table):
     turbo: Turbo
     idle: tuple[IdleState, ...]
     power: Power
-    classes: tuple[CoreClass, ...] = Field(default=(), alias="class")
+    classes: tuple[CoreClass, ...] = field(default=(), metadata={"key": "class"})
     transition: Transition = Transition()
     hwp: Hwp = Hwp()
     features: Features = Features()
@@ -314,7 +308,10 @@ class Lines:
 
 
 class Checker:
-    """Checks one parsed file against the tables and fills in the defaults."""
+    """Checks one parsed file against the tables and fills in the defaults.
+
+    Types are TOML's: 1 is not true, and "1" not an integer.
+    """
 
     def __init__(self, path: object, text: str, part: str = "") -> None:
         self.path = path
@@ -325,56 +322,95 @@ class Checker:
         return MachineError(self.path, self.lines.of(table, key, index), reason)
 
     def check(self, data: dict[str, Any]) -> Tables:
-        try:
-            return Tables.parse_obj(data)
-        except ValidationError as error:
-            # A misspelt key is missing as well: say which is there.
-            first = min(error.errors(), key=lambda e: e["type"] != "value_error.extra")
-            raise self._error(data, first) from error
+        known = _keys(Tables)
+        for table in data:
+            if table not in known:
+                raise self.fail(f"unknown table [{table}]; allowed: {', '.join(known)}", table)
+        checked = {known[table].name: self._table(table, known[table].hint, given)
+                   for table, given in data.items()}
+        for table, key in known.items():
+            if key.required and table not in data:
+                raise self.fail(f"table [{table}] is missing")
+        return Tables(**checked)
 
-    def _error(self, data: dict[str, Any], error: Any) -> MachineError:
-        """Its place is table, index in an array of tables, key, index in a list."""
-        table, *rest = error["loc"]
-        field, index = _field(Tables, table), 0
-        if field is None:
-            return self.fail(f"unknown table [{table}]; allowed: {_keys(Tables)}", table)
-        if error["type"] == "value_error.missing" and not rest:
-            return self.fail(f"table [{table}] is missing")
-        given = data[table]
-        if rest and isinstance(rest[0], int):
-            index = rest.pop(0)
-            given = given[index]
-        if not rest:
-            return self.fail(f"write [[{table}]], once per entry"
-                             if field.shape != SHAPE_SINGLETON
-                             else f"[{table}] must be a table", table)
-        key, kind = rest[0], error["type"]
-        if kind == "value_error.extra":
-            return self.fail(f"unknown key {key!r} in [{table}]; allowed: "
-                             + _keys(field.type_), table, key, index)
-        if kind == "value_error.missing":
-            return self.fail(f"[{table}] needs the key {key!r}", table, "", index)
-        for part in rest:
-            given = given[part]
-        return self.fail(f"{key} {_reason(_field(field.type_, key), given, error)}",
-                         table, key, index)
+    def _table(self, table: str, hint: Any, given: Any) -> Any:
+        """A table, or those of an array of tables."""
+        if get_origin(hint) is not tuple:
+            if not isinstance(given, dict):
+                raise self.fail(f"[{table}] must be a table", table)
+            return self._entry(table, hint, given)
+        if not isinstance(given, list) or not given or not all(
+                isinstance(entry, dict) for entry in given):
+            raise self.fail(f"write [[{table}]], once per entry", table)
+        return tuple(self._entry(table, get_args(hint)[0], entry, index)
+                     for index, entry in enumerate(given))
 
-
-def _field(model: type[Table], name: str) -> ModelField | None:
-    return next((field for field in model.__fields__.values() if field.alias == name),
-                None)
-
-
-def _keys(model: type[Table]) -> str:
-    return ", ".join(field.alias for field in model.__fields__.values())
+    def _entry(self, table: str, model: type, given: dict[str, Any], index: int = 0) -> Any:
+        known = _keys(model)
+        # A misspelt key is missing as well: say which is there.
+        for name in given:
+            if name not in known:
+                raise self.fail(f"unknown key {name!r} in [{table}]; allowed: "
+                                + ", ".join(known), table, name, index)
+        for name, key in known.items():
+            if key.required and name not in given:
+                raise self.fail(f"[{table}] needs the key {name!r}", table, "", index)
+        checked = {}
+        for name, value in given.items():
+            try:
+                checked[known[name].name] = _checked(value, known[name].hint)
+            except ValueError as error:
+                raise self.fail(f"{name} {error}", table, name, index) from error
+        return model(**checked)
 
 
-def _reason(field: ModelField | None, given: Any, error: Any) -> str:
-    """Why a value is refused, and what is allowed."""
-    if error["type"] == "value_error.const":
-        return f"cannot be {given!r}; allowed: " + ", ".join(error["ctx"]["permitted"])
-    if field and error["type"].startswith("value_error.number"):
-        low, high = field.field_info.ge, field.field_info.le
-        return f"is {given}, allowed is " + (f"at least {low:g}" if high is None
-                                             else f"{low:g} to {high:g}")
-    return str(error["msg"])
+class Key(NamedTuple):
+    name: str			# of the attribute
+    hint: Any
+    required: bool
+
+
+@cache
+def _keys(model: type) -> dict[str, Key]:
+    """The keys of a table, or the tables of a file, as they are written."""
+    hints = get_type_hints(model, include_extras=True)
+    return {f.metadata.get("key", f.name): Key(f.name, hints[f.name], f.default is MISSING)
+            for f in fields(model)}
+
+
+#: What a value, and a list of such values, is called.
+_NAMES: dict[type, tuple[str, str]] = {
+    bool: ("true or false", "a list of true or false"), int: ("an integer", "a list of integers"),
+    float: ("a number", "a list of numbers"), str: ("a string", "a list of strings")}
+
+
+def _checked(given: Any, hint: Any) -> Any:
+    """The value as its type has it; ValueError says what is allowed."""
+    origin, words = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        kind = _kind(words[0])
+        if not isinstance(given, list) or not given or not all(_is(one, kind) for one in given):
+            raise ValueError(f"must be {_NAMES[kind][1]}, not {given!r}")
+        return tuple(_checked(one, words[0]) for one in given)
+    if origin is Literal:
+        if given not in words:
+            raise ValueError(f"cannot be {given!r}; allowed: {', '.join(words)}")
+        return given
+    kind = _kind(hint)
+    if not _is(given, kind):
+        raise ValueError(f"must be {_NAMES[kind][0]}, not {given!r}")
+    for low, high in words[1:]:
+        if not low <= given <= (given if high is None else high):
+            raise ValueError(f"is {given}, allowed is " + (
+                f"at least {low:g}" if high is None else f"{low:g} to {high:g}"))
+    return kind(given)
+
+
+def _kind(hint: Any) -> type:
+    return str if get_origin(hint) is Literal else next(iter(get_args(hint)), hint)
+
+
+def _is(given: Any, kind: type) -> bool:
+    """An integer is a number as well, but true is no integer."""
+    return isinstance(given, (int, float) if kind is float else kind) \
+        and isinstance(given, bool) == (kind is bool)

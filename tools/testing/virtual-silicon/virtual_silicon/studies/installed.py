@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from .. import paths
@@ -160,7 +161,7 @@ def _for_powertop(m: Machine) -> Machine:
     are there and stand still is assumed."""
     have = {state.residency_msr for state in m.idle} | set(m.features.zero_msrs)
     zeros = (*m.features.zero_msrs, *(msr for msr in CORE_RESIDENCIES if msr not in have))
-    return m.copy(update={"features": m.features.copy(update={"zero_msrs": zeros})})
+    return replace(m, features=replace(m.features, zero_msrs=zeros))
 
 
 def boots(m: Machine, qemu: Path, disk: Path, out: Path) -> Iterator[tuple[str, boot.Result]]:

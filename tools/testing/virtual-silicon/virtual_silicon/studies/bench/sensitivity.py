@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...machine.machine import Machine
 
@@ -11,20 +12,19 @@ BY = (0.75, 1.25)
 
 
 def _power(name: str, by: float) -> Callable[[Machine], Machine]:
-    return lambda m: m.copy(update={"power": m.power.copy(
-        update={name: getattr(m.power, name) * by})})
+    return lambda m: replace(m, power=replace(m.power, **{name: getattr(m.power, name) * by}))
 
 
 def _cycles(name: str, by: float) -> Callable[[Machine], Machine]:
-    return lambda m: m.copy(update={"time": m.time.copy(
-        update={name: round(getattr(m.time, name) * by)})})
+    return lambda m: replace(
+        m, time=replace(m.time, **{name: round(getattr(m.time, name) * by)}))
 
 
 def _idle(name: str, by: float) -> Callable[[Machine], Machine]:
     def scaled(value: float) -> float | int:
         return round(value * by) if isinstance(value, int) else value * by
-    return lambda m: m.copy(update={"idle": tuple(
-        state.copy(update={name: scaled(getattr(state, name))}) for state in m.idle)})
+    return lambda m: replace(m, idle=tuple(
+        replace(state, **{name: scaled(getattr(state, name))}) for state in m.idle))
 
 
 _ASSUMED: dict[str, Callable[[str, float], Callable[[Machine], Machine]]] = {

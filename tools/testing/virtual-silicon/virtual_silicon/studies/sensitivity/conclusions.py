@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import GuestError
 from ...guest.job import Job
@@ -21,8 +22,8 @@ from ...text import write_csv
 KERNELS = ("base", "patched")
 
 
-def _time(**changes: object) -> Callable[[Machine], Machine]:
-    return lambda m: m.copy(update={"time": m.time.copy(update=changes)})
+def _time(**changes: Any) -> Callable[[Machine], Machine]:
+    return lambda m: replace(m, time=replace(m.time, **changes))
 
 
 def _kernel_cycles(by: float) -> Callable[[Machine], Machine]:
@@ -38,8 +39,8 @@ VARIANTS: dict[str, Callable[[Machine], Machine]] = {
     "kernel cycles x 0.5": _kernel_cycles(0.5),
     "kernel cycles x 2": _kernel_cycles(2),
     "quantum 1 us": _time(quantum_ns=1_000),
-    "changes of clock at once": lambda m: m.copy(update={
-        "transition": Transition(told_us=m.transition.told_us)}),
+    "changes of clock at once": lambda m: replace(
+        m, transition=Transition(told_us=m.transition.told_us)),
     "median exits": _time(latency="median"),
     "worst exits": _time(latency="worst"),
 }

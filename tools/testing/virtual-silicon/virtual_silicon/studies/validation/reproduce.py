@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from ...errors import GuestError
 from ...machine import machine
@@ -65,7 +66,7 @@ class Guest:
 
     def build(self) -> Machine:
         m = machine.load(self.machine)
-        changes: dict[str, object] = {}
+        changes: dict[str, Any] = {}
         if self.threads:
             changes["threads"] = self.threads
         if self.cores and self.cores != m.cores:
@@ -74,9 +75,9 @@ class Guest:
             changes["cores"] = self.cores
             changes["packages"] = max(m.packages, -(-self.cpus // (self.cores * (
                 self.threads or m.threads))))
-            changes["turbo"] = m.turbo.copy(update={
-                "cores": tuple(n for n, _ in kept), "ratios": tuple(r for _, r in kept)})
-        return m.copy(update=changes)
+            changes["turbo"] = replace(m.turbo, cores=tuple(n for n, _ in kept),
+                                       ratios=tuple(r for _, r in kept))
+        return replace(m, **changes)
 
 
 @dataclass(frozen=True)
