@@ -12,7 +12,7 @@ import gzip
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpuwhy import doctor, record, states
@@ -30,9 +30,10 @@ BEGIN, END = 100, 101
 TIMERS, DEVICES, SIGNALS = 61, 47, 53
 CPU, CALLER = 1, 2
 
-#: Idle states as their counters are now, one line a value.
-COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]* >/tmp/{0};"
-            " grep -s '' $CPU/freq_invariance/* $CPU/cpu[0-9]*/freq_invariance/* >/tmp/scale-{0}")
+#: What states.py reads of a machine, one line a value.
+COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]*"
+            " $CPU/cpu[0-9]*/cpufreq/scaling_governor $CPU/cpu[0-9]*/cpufreq/*_max_freq"
+            " $CPU/freq_invariance/* $CPU/cpu[0-9]*/freq_invariance/* >/tmp/{0}")
 
 
 def _record(load: str, kind: str) -> str:
@@ -85,11 +86,9 @@ def job(load: str = LOAD, kind: str = "idle") -> bytes:
     made.step("record", _record(load, kind))
     made.step("governor", "cat $CPU/cpuidle/current_driver $CPU/cpuidle/current_governor_ro")
     if kind == "freq":
-        made.step("policies", "for p in $CPU/cpu[0-9]*/cpufreq; do echo ${p#$CPU/cpu}"
-                  " $(cat $p/scaling_governor $p/scaling_max_freq $p/cpuinfo_max_freq); done")
         made.step("log", "dmesg; grep -h '' /proc/version")
         made.step("cpuinfo", "cat /proc/cpuinfo")
-    for name in ("before", "after", "scale-before", "scale-after"):
+    for name in ("before", "after"):
         made.step(name, f"cat /tmp/{name}")
     made.step("trace", "gzip -c /tmp/trace.dat | base64")
     return made.archive()
@@ -102,47 +101,16 @@ class Recorded:
     result: boot.Result
 
 
-def counters(text: str) -> dict[int, list[states.State]]:
-    found: dict[int, dict[int, dict[str, str]]] = {}
+def tree(root: Path, text: str) -> Path:
+    """Files of a machine as they were, from lines "file:value"."""
+    shutil.rmtree(root, ignore_errors=True)
     for line in text.splitlines():
-        match = re.match(r".*/cpu(\d+)/cpuidle/state(\d+)/(\w+):(.*)", line)
-        if match:
-            cpu, state = int(match[1]), int(match[2])
-            found.setdefault(cpu, {}).setdefault(state, {})[match[3]] = match[4]
-    return {cpu: [states.State(v["name"], int(v["latency"]) * 1000, int(v["residency"]) * 1000,
-                               v["disable"] == "1", states.power(v["name"]), int(v["usage"]),
-                               int(v["above"]), int(v["below"]), int(v["time"]) * 1000)
-                  for _, v in sorted(rows.items())] for cpu, rows in sorted(found.items())}
-
-
-def _policies(result: boot.Result, rate_limit: int) -> dict[int, states.Policy]:
-    """Lines of "CPU/cpufreq governor limit highest"."""
-    rows = [line.split() for line in result.text("policies").splitlines()]
-    return {int(row[0].split("/")[0]): states.Policy(row[1], int(row[2]), int(row[3]), rate_limit)
-            for row in rows if len(row) == 4}
-
-
-def _tree(root: Path, result: boot.Result, when: str) -> Path:
-    """The files that tell of invariance, as they were in the guest."""
-    for line in result.text(f"scale-{when}").splitlines():
         name, _, value = line.partition(":")
-        path = root / when / name.lstrip("/")
+        path = root / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as f:
             f.write(value + "\n")
-    path = root / when / "proc/cpuinfo"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(result.text("cpuinfo"))
-    return root / when
-
-
-def _invariance(out: Path, result: boot.Result, about: states.Machine) -> None:
-    root = out / "files"
-    shutil.rmtree(root, ignore_errors=True)
-    before, after = (_tree(root, result, when) for when in ("before", "after"))
-    about.turbo = states.read_turbo(after)
-    about.skipped = states.growth(states.read_skipped(before), states.read_skipped(after))
-    about.invariance = doctor.why_off(doctor.System(after, result.text("log")))
+    return root
 
 
 def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
@@ -161,14 +129,20 @@ def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
     path = out / "trace.dat"
     path.write_bytes(gzip.decompress(base64.b64decode(result.text("trace"))))
     driver, governor = result.text("governor").splitlines()
-    before, after = (counters(result.text(name)) for name in ("before", "after"))
+    before, after = (tree(out / "files" / name, result.text(name)) for name in ("before", "after"))
     about = states.Machine("6.12", "x86_64", driver, governor, 250, clock="mono",
                            base_khz=config.machine.tsc_khz, workload="scripted wake-ups",
                            with_tool="trace-cmd",
                            events=["power:cpu_idle", "power:cpu_idle_miss"],
-                           states=states.difference(before, after),
-                           policies=_policies(result, rate_limit) if kind == "freq" else {})
+                           states=states.difference(states.read_sysfs(before),
+                                                    states.read_sysfs(after)))
     if kind == "freq":
-        _invariance(out, result, about)
+        (after / "proc").mkdir()
+        (after / "proc/cpuinfo").write_text(result.text("cpuinfo"))
+        about.policies = {cpu: replace(policy, rate_limit=rate_limit)
+                          for cpu, policy in states.read_policies(after).items()}
+        about.turbo = states.read_turbo(after)
+        about.skipped = states.growth(states.read_skipped(before), states.read_skipped(after))
+        about.invariance = doctor.why_off(doctor.System(after, result.text("log")))
     about.write(record.sidecar(path))
     return Recorded(path, read_trace(result.trace or paths.RUN / "trace.txt"), result)

@@ -120,9 +120,11 @@ def table(guest: boot.Result) -> turbostat.Table:
 
 
 @pytest.fixture(scope="module")
-def counted(guest: boot.Result) -> dict[int, list[states.State]]:
-    before, after = (scripted_guest.counters(guest.text(name)) for name in ("before", "after"))
-    return states.difference(before, after)
+def counted(guest: boot.Result,
+            tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[states.State]]:
+    root = tmp_path_factory.mktemp("files")
+    return states.difference(*(states.read_sysfs(
+        scripted_guest.tree(root / name, guest.text(name))) for name in ("before", "after")))
 
 
 #: Idle times of turbostat's own reads, and of starting the load.
