@@ -215,7 +215,7 @@ def test_goal_and_files(tmp_path: Path) -> None:
     assert validate.met([good] * 4 + [bad])
     assert not validate.met([good] * 3 + [bad])
     assert not validate.met([good] * 3 + [bad] + [fitted] * 10)
-    validate.write([good, bad, fitted], tmp_path, tmp_path)
+    validate.write([good, bad, fitted], tmp_path)
     assert validate.summary([good, bad, fitted]) == (
         "3 rows: 2 predicted, 1 of them (50 %) within 25%; 1 put in; 0 not mirrored")
     lines = (tmp_path / "validation.csv").read_text(encoding="utf-8").splitlines()

@@ -121,7 +121,7 @@ def _witness_command(sub: Commands) -> None:
 
 def _validate_command(sub: Commands) -> None:
     one = sub.add_parser("validate", help="the model against published measurements: a "
-                         "table, the same as data, a picture")
+                         "table and a picture")
     one.add_argument("--measurements", type=Path, default=measurements.DATA,
                      help="file of rows (default: %(default)s)")
     one.add_argument("--rows", default="", metavar="REGEX", help="only rows whose part, "
@@ -132,8 +132,7 @@ def _validate_command(sub: Commands) -> None:
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
                      help="directory for validation.csv and validation.png")
     one.add_argument("--work", type=Path, default=paths.BUILD / "validate",
-                     help="validation.json, and what guests answered: the same start is not "
-                     "made again")
+                     help="what guests answered: the same start is not made again")
     one.set_defaults(run=commands.validate_command)
 
     one = sub.add_parser("sensitivity", help="do conclusions hold if assumptions of the "

@@ -287,7 +287,7 @@ def validate_command(args: argparse.Namespace) -> int:
     verdicts = validate.judge(rows, lambda todo: guests.outcomes([
         Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job, mirror.append)
         for mirror, job in todo]))
-    validate.write(verdicts, args.output, args.work)
+    validate.write(verdicts, args.output)
     print(validate.summary(verdicts))
     print(args.output / "validation.csv")
     return 0 if validate.met(verdicts) else 1

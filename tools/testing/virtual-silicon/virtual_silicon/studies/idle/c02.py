@@ -8,7 +8,6 @@ make of the tables.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections import defaultdict
@@ -129,7 +128,6 @@ def main() -> int:
         [guest(args, *which) for which in boots])
     for (kernel, _), result in zip(boots, results):
         read(result, cases(args, kernel), values)
-    (args.out / "c02.json").write_text(json.dumps(values, indent=1) + "\n")
     publish(args.out / "c02.csv", ("case", "measure", "mean", "±"), table(values),
             "Mean and half the 95 % interval of all boots.")
     return 0

@@ -9,7 +9,6 @@ with the base's teo; README.md says how to make them.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections import defaultdict
@@ -103,11 +102,7 @@ def main() -> int:
     parser.add_argument("kernel", nargs="*", default=["250=base,patched"],
                         help="HZ=BASE,PATCHED (default 250=base,patched)")
     args = parser.parse_args()
-    rows = measure(args)
-    publish(args.out / "wakeups.csv", ("hz", "load", *COLUMNS), report(rows), NOTE)
-    (args.out / "wakeups.json").write_text(json.dumps(
-        [{"hz": hz, "table": table, "load": load, **found}
-         for (hz, table, load), found in rows.items()], indent=1) + "\n")
+    publish(args.out / "wakeups.csv", ("hz", "load", *COLUMNS), report(measure(args)), NOTE)
     return 0
 
 

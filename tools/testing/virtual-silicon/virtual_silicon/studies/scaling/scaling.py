@@ -8,7 +8,6 @@ single functions from the kernel's function graph tracer. README.md says what to
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,8 +119,6 @@ def main() -> int:
     results = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
         [guest(getattr(args, which[0]), *which) for which in todo])
     rows = [row for which, result in zip(todo, results) for row in parse(result, *which)]
-    (args.out / "scaling.json").write_text(
-        json.dumps([row.__dict__ for row in rows], indent=1) + "\n", encoding="ascii")
     publish(args.out / "paths.csv", ("path", "setting", "cpus", "mean ns", "median ns"),
             paths_table(rows))
     publish(args.out / "files.csv", ("file", "kernel", "cpus", "us", "interrupts"),

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The model against published measurements: a table, the same as data, and a picture."""
+"""The model against published measurements: a table and a picture."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,11 +164,6 @@ def table(verdicts: Sequence[Verdict]) -> list[list[str]]:
             for v in sorted(verdicts, key=lambda v: v.number == NOT_MIRRORED)]
 
 
-def data(verdicts: Sequence[Verdict]) -> dict[str, object]:
-    return {"tolerance": TOLERANCE, "goal": GOAL, "counts": counts(verdicts), "rows": [
-        dataclasses.asdict(v) for v in verdicts]}
-
-
 def _points(verdicts: Iterable[Verdict]) -> list[tuple[float, float]]:
     """(published, model) of each number that has a place on logarithmic axes."""
     out = []
@@ -204,10 +197,7 @@ def picture(verdicts: Sequence[Verdict], path: Path) -> None:
     pyplot.close(figure)
 
 
-def write(verdicts: Sequence[Verdict], directory: Path, work: Path) -> None:
-    """Table and picture to `directory`, the same as data to `work`."""
-    directory.mkdir(parents=True, exist_ok=True)
+def write(verdicts: Sequence[Verdict], directory: Path) -> None:
+    """Table and picture."""
     write_csv(directory / "validation.csv", HEAD, table(verdicts), NOTE)
-    (work / "validation.json").write_text(
-        json.dumps(data(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     picture(verdicts, directory / "validation.png")
