@@ -7,14 +7,12 @@ import io
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+from matplotlib import pyplot
 
-matplotlib.use("Agg")
+from . import freq as freq_
+from .idle import Result
 
-from matplotlib import pyplot  # noqa: E402
-
-from . import freq as freq_  # noqa: E402
-from .idle import Result  # noqa: E402
+pyplot.switch_backend("Agg")	# for files
 
 
 def write(figure: Any, path: Path, title: str) -> None:

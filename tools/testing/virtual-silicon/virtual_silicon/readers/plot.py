@@ -75,12 +75,11 @@ def _khz_at(khz: list[tuple[int, int]], time_ns: float) -> int:
 def load_pyplot() -> Any:
     """matplotlib for files; loaded when a picture is drawn only."""
     try:
-        import matplotlib
-        matplotlib.use("Agg")
         from matplotlib import pyplot
     except ImportError as error:
-        raise MissingError("matplotlib is not installed (package "
-                           "python3-matplotlib)") from error
+        raise MissingError("matplotlib is not installed: apt-get install python3-matplotlib, "
+                           "or pip install matplotlib") from error
+    pyplot.switch_backend("Agg")
     return pyplot
 
 
