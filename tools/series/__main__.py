@@ -8,8 +8,9 @@ import signal
 import sys
 from types import FrameType
 
+from virtual_silicon.errors import Fail
+
 from . import proc, targets
-from .ui import Fail
 
 
 def main(argv: list[str]) -> int:

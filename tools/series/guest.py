@@ -6,8 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+
 from . import paths, proc
-from .ui import Fail
 
 PYTHON = "/usr/bin/python3"
 _OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd",

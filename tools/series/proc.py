@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+
 from . import paths
-from .ui import Fail
 
 LOG_TAIL = 20
 
@@ -132,3 +133,13 @@ def jobs() -> int:
     if not value.isdigit() or int(value) < 1:
         raise Fail(f"JOBS={value}: a number, 1 or more", code=2)
     return int(value)
+
+
+def chosen(variable: str, there: Iterable[str]) -> list[str]:
+    """The names in an environment variable, separated by blanks; all without it."""
+    names = list(there)
+    wanted = os.environ.get(variable, "").split() or names
+    for name in wanted:
+        if name not in names:
+            raise Fail(f"{variable}={name}: there are {', '.join(names)}", code=2)
+    return wanted

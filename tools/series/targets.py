@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import say
+
 from . import guest, paths, proc, versions
 from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
@@ -16,7 +19,6 @@ from .fetch.base import Base
 from .patchqueue import mails, manifest, refresh, releases
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
-from .ui import Fail, say
 
 
 @dataclass(frozen=True)

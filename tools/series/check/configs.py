@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, counter
+
 from .. import git, guest, paths, proc
 from ..compile import kernel
 from ..patchqueue.tree import Tree
-from ..ui import Fail, Step, chosen, counter
 from . import testrun
 from .testrun import Count
 
@@ -103,4 +105,4 @@ def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
     """The configurations that CONFIGS= names, all without it, for testrun.run()."""
     there = tomllib.loads(FILE.read_text())
     return [(name, partial(check, name, there[name], tree))
-            for name in chosen("CONFIGS", there)]
+            for name in proc.chosen("CONFIGS", there)]

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import say
+
 from .. import git, paths, proc
-from ..ui import Fail, say
 
 FILE = Path(__file__).with_name("figures.toml")
 

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from virtual_silicon.progress import Step
+
 from .. import git, paths, proc
 from ..fetch import cache
-from ..ui import Step
 
 RUFF = "0.8.6"
 CONFIG = paths.TOP / "pyproject.toml"

@@ -16,10 +16,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+
 from .. import paths
 from ..compile import kernel
 from ..guest import PYTHON
-from ..ui import Fail
 
 TREE = paths.BUILD / "mutants/linux"
 TESTS = paths.SILICON / "tests"

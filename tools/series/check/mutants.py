@@ -21,9 +21,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, say
+
 from .. import guest, paths, proc
 from ..fetch import cache
-from ..ui import Fail, Step, chosen, say
 from .testrun import Count
 
 ROOT = paths.TOP / "tools/testing/mutants"
@@ -92,7 +94,7 @@ class Subsystem:
 def subsystems() -> list[Subsystem]:
     """Those that MUTANTS= names; all without it."""
     there = {file.stem: file for file in sorted(ROOT.glob("*.toml"))}
-    return [Subsystem(there[name]) for name in chosen("MUTANTS", there)]
+    return [Subsystem(there[name]) for name in proc.chosen("MUTANTS", there)]
 
 
 def run() -> Count:

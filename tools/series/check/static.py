@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from virtual_silicon.errors import Fail
+
 from .. import git, proc
 from ..patchqueue.tree import BASE, TIP, Tree
-from ..ui import Fail
 from . import bisect
 from .configs import Config, touched
 from .testrun import Count

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, clock, counter, say
+
 from .. import guest, paths, proc
 from ..fetch import base
 from ..patchqueue import releases
 from ..patchqueue.manifest import Series
-from ..ui import Fail, Step, clock, counter, say
 from . import lint as checks
 
 _CASE_DONE = re.compile(r" (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b.*%\]")

@@ -11,11 +11,13 @@ import tempfile
 from email.utils import format_datetime, localtime
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, say
+
 from .. import paths, proc
 from ..fetch import aptget, base
 from ..patchqueue import tree as trees
 from ..patchqueue.tree import Tree
-from ..ui import Fail, Step, say
 from . import kernel
 
 #: FLAVOUR=: what Debian calls it, and its configuration in linux-config.

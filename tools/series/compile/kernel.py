@@ -12,12 +12,14 @@ import re
 import shutil
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, counter, say
+
 from .. import git, paths, proc, versions
 from ..fetch import cache, importer
 from ..fetch.base import Base
 from ..patchqueue import tree as trees
 from ..patchqueue.tree import Tree
-from ..ui import Fail, Step, counter, say
 
 OBJ = ".obj"
 OBJ_MIB = 500

@@ -11,12 +11,14 @@ import re
 import shutil
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, counter, say
+
 from .. import paths, proc, versions
 from ..fetch import aptget, cache, importer, packages
 from ..patchqueue import commits, manifest
 from ..patchqueue import tree as trees
 from ..patchqueue.manifest import Series
-from ..ui import Fail, Step, counter, say
 from . import kernel
 
 # All of one source package, one version; this one is the same on every architecture.

@@ -9,10 +9,11 @@ import io
 import os
 import tarfile
 
+from virtual_silicon.progress import Step
+
 from .. import git, paths, proc
 from ..fetch import importer
 from ..fetch.base import Base
-from ..ui import Step
 
 SOURCE = paths.TOP / "tools/testing/cpuidle-replay"
 #: What it compiles of the base, unmodified.

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+
 from .. import paths, proc
-from ..ui import Fail
 from . import packages
 
 ETC = Path("/etc/apt")

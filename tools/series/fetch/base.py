@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step
+
 from .. import git, proc
-from ..ui import Fail, Step
 from . import aptget, cache, importer, packages
 from .importer import Opened, Wanted
 

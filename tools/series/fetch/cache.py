@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from virtual_silicon.progress import say
+
 from .. import paths
-from ..ui import say
 
 MARKER = ".complete"
 

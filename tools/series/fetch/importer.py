@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step
+
 from .. import git, proc
-from ..ui import Fail, Step
 
 BRANCH = "base"
 Check = Callable[[str, bytes], None]

@@ -8,8 +8,10 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, say
+
 from .. import paths, proc
-from ..ui import Fail, Step, say
 
 _NO_NETWORK = re.compile(r"Could not resolve|Temporary failure|Unable to connect|Could not connect"
                          r"|Network is unreachable|Connection (refused|timed out|failed)"

@@ -12,9 +12,10 @@ import re
 import tempfile
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+
 from .. import git
 from ..fetch import cache
-from ..ui import Fail
 from . import mail
 from .mail import Mail
 from .manifest import Series, WholeFile

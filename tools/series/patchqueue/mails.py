@@ -12,8 +12,10 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import say
+
 from .. import git, paths
-from ..ui import Fail, say
 from . import manifest
 from .tree import BASE, TIP, Tree
 

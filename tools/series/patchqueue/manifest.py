@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from ..ui import Fail
+from virtual_silicon.errors import Fail
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
+from virtual_silicon.errors import Fail
+
 from .. import git
-from ..ui import Fail
 from .manifest import Entry, Series
 from .tree import NOTES, TIP, Tree
 

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import say
+
 from .. import git, paths
-from ..ui import Fail, say
 from . import mail, mails, manifest, names
 from . import tree as trees
 from .mail import Mail

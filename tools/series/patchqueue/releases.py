@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import say
+
 from ..fetch import base, importer
 from ..fetch.base import Base
-from ..ui import Fail, say
 from . import commits, mail
 from .manifest import Series
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step, say
+
 from .. import git, paths, proc
 from ..fetch import importer
-from ..ui import Fail, Step, say
 from . import commits
 from .commits import DoesNotApply
 from .manifest import Series

@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from .. import git
 from ..fetch import aptget, base, cache
 from ..patchqueue import releases
-from ..ui import Fail
 from .conftest import MAKEFILE
 
 

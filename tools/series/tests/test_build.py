@@ -6,13 +6,13 @@ import re
 import subprocess
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from .. import guest, paths, proc
 from ..check import bisect, configs, testrun
 from ..compile import kernel
 from ..fetch import packages
 from ..patchqueue import tree as trees
-from ..ui import Fail
 
 
 def test_unmet_settings_are_listed():

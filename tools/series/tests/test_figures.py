@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from ..check import figures
-from ..ui import Fail
 
 TEXT = """\
 # a comment that stays

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from ..patchqueue import manifest
 from ..patchqueue.manifest import WholeFile
-from ..ui import Fail
 
 
 def test_reads_and_writes_the_same(place):

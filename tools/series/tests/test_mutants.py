@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from series import paths
 from series.check import mutants
-from series.ui import Fail
 
 HEAD = 'tree = "."\npaths = ["f"]\n[tests]\nt = "true"\n[[mutants]]\ntest = "t"\nfiles = ["f"]\n'
 

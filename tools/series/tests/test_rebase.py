@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from .. import git
 from ..patchqueue import mails, names, refresh, releases
 from ..patchqueue import tree as trees
-from ..ui import Fail
 from .conftest import NUMBERS, Place
 
 #: Patch and the line of kernel/numbers.c that it changes, in two parts

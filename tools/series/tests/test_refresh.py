@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from .. import git
 from ..patchqueue import mails, refresh
 from ..patchqueue import tree as trees
-from ..ui import Fail
 from .conftest import NUMBERS
 
 

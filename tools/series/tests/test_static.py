@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from ..check import static
-from ..ui import Fail
 
 LOG = """\
   CC      kernel/sched/chain.o

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
+from virtual_silicon.errors import Fail
 
 from .. import git
 from ..patchqueue import tree as trees
-from ..ui import Fail
 from .conftest import NUMBERS, PATCH
 
 
