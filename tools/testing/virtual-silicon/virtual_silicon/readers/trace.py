@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Reader of the model's trace: what really happened, next to what the guest saw.
 
-Format: one event per line, time in ns first; see qemu/ and ../README.md.
+Format: one event per line, time in ns first; see qemu/ and ../../README.md.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ td.failed { background: #fbb; }"""
 
 RATIOS = """Ratios of geometric means over all parameters of a load; ~ where the 95 % interval of
 the ratio contains 1. Five seeds of each cell."""
-MODEL = """All figures are the model's, in deterministic time: studies/bench/README.md says
-what it leaves out and which coefficients were put in."""
+MODEL = """All figures are the model's, in deterministic time: virtual silicon's README.md says
+what it leaves out, studies/bench/README.md which coefficients were put in."""
 
 
 def made_from(digests: Mapping[str, str], command: str) -> dict[str, object]:

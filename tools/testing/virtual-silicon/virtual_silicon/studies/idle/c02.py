@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What C0.2 is worth beside POLL and C1, in guests: watts, latencies, how often it is used.
 
-Boots the base kernel and ours, in deterministic time at 3.8 GHz. README.md says what to
+Boots the base kernel and ours, in deterministic time at 3.8 GHz. c02.md says what to
 make of the tables.
 """
 
