@@ -35,14 +35,8 @@ class Trace:
     now: int = MS
     rows: list[str] = field(default_factory=list)
 
-    def idle(
-        self,
-        time: int,
-        timer: int = 500 * MS,
-        *,
-        goes_on: bool = False,
-        before_tick: int | None = None,
-    ) -> None:
+    def idle(self, time: int, timer: int = 500 * MS, *, goes_on: bool = False,
+             before_tick: int | None = None) -> None:
         """Something else than the timer ends it if that is due later."""
         if before_tick is not None:
             self.now += TICK - (self.now + before_tick) % TICK
@@ -148,12 +142,10 @@ class Case:
 CASES = {
     "idle": Case(idle_for_long, "c1-c6", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "idle, two states": Case(idle_for_long, "c1", lambda r: r["ticks"] < 30),
-    "idle, limit": Case(
-        idle_for_long, "spr-c02", lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "1000")
-    ),
-    "idle, deepest beyond the tick": Case(
-        idle_for_long, "skl", lambda r: r["ticks"] < 30 and r["more"] < 1.02
-    ),
+    "idle, limit": Case(idle_for_long, "spr-c02",
+        lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "1000")),
+    "idle, deepest beyond the tick": Case(idle_for_long, "skl",
+        lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "long after short": Case(long_after_short, "c1-c6", lambda r: r["ticks"] <= 20 * (3 + 1)),
     "short, limit": Case(short, "skl", lambda r: r["tick_stops"] < 5, ("--latency-ns", "20000")),
     "short, HZ 1000": Case(short, "adl", lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
@@ -162,41 +154,27 @@ CASES = {
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
     "tick soon": Case(tick_soon, "spr-c02", lambda r: r["too_deep"] < 10),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
-    "shallow keeps the tick": Case(
-        too_short_for_c2, "amd-genoa", lambda r: r["tick_stops"] < 5, ("--hz", "1000")
-    ),
-    "no deeper state": Case(
-        too_short_for_c2, "c1", lambda r: r["tick_stops"] > 1900, ("--hz", "1000")
-    ),
+    "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
+        lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
+    "no deeper state": Case(too_short_for_c2, "c1",
+        lambda r: r["tick_stops"] > 1900, ("--hz", "1000")),
     "polling keeps the tick": Case(tick_in_between, "poll", lambda r: r["tick_stops"] == 0),
-    "polling keeps the tick, limit": Case(
-        tick_in_between, "spr-c02", lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")
-    ),
-    "polling needs no timer": Case(
-        tick_in_between, "hsx", lambda r: r["timer_queries"] == 0, ("--latency-ns", "1000")
-    ),
-    "idle, limit, not polling": Case(
-        idle_for_long, "{halts}", lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")
-    ),
-    "idle, limit, polling disabled": Case(
-        idle_for_long, "{disabled}", lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")
-    ),
+    "polling keeps the tick, limit": Case(tick_in_between, "spr-c02",
+        lambda r: r["tick_stops"] == 0, ("--latency-ns", "0")),
+    "polling needs no timer": Case(tick_in_between, "hsx",
+        lambda r: r["timer_queries"] == 0, ("--latency-ns", "1000")),
+    "idle, limit, not polling": Case(idle_for_long, "{halts}",
+        lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")),
+    "idle, limit, polling disabled": Case(idle_for_long, "{disabled}",
+        lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")),
     "in turns": Case(in_turns, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "by end": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "slow exit": Case(slow_exit, "{slow}", lambda r: r["too_deep"] < 300),
-    "quick exit": Case(
-        quick_exit,
-        "{slow}",
-        lambda r: r["adequate"] > 0.97 * r["decisions"],
-        ("--exit-latency", "25"),
-    ),
+    "quick exit": Case(quick_exit, "{slow}",
+        lambda r: r["adequate"] > 0.97 * r["decisions"], ("--exit-latency", "25")),
     "stopped already": Case(stopped_already, "spr-c02", lambda r: r["more"] < 1.1),
-    "overhead": Case(
-        by_end,
-        "spr-c02",
-        lambda r: r["adequate"] > 0.97 * r["decisions"],
-        ("--overhead-ns", "6000"),
-    ),
+    "overhead": Case(by_end, "spr-c02",
+        lambda r: r["adequate"] > 0.97 * r["decisions"], ("--overhead-ns", "6000")),
 }
 
 TABLES = {
@@ -213,21 +191,9 @@ pytestmark = pytest.mark.skipif(not TREE.is_dir(), reason="no build/linux (make 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("replay")
-    subprocess.run(
-        [
-            "make",
-            "-s",
-            "-j2",
-            "-C",
-            TOP / "tools/testing/cpuidle-replay",
-            f"OUT={out}",
-            f"KSRC={TOP}/build/linux",
-            f"OURS={TREE}/drivers/cpuidle/governors",
-            "WARN=-w",
-            "KWARN=-w",
-        ],
-        check=True,
-    )
+    subprocess.run(["make", "-s", "-j2", "-C", TOP / "tools/testing/cpuidle-replay",
+                    f"OUT={out}", f"KSRC={TOP}/build/linux",
+                    f"OURS={TREE}/drivers/cpuidle/governors", "WARN=-w", "KWARN=-w"], check=True)
     return out / "governor-replay"
 
 
@@ -238,27 +204,14 @@ def replay(program: Path, case: Case, scratch: Path) -> Result:
     file.write_text(HEADER + "\n".join(trace.rows) + "\n")
     for name, text in TABLES.items():
         (scratch / name).write_text(text)
-    done = subprocess.run(
-        [
-            program,
-            "--json",
-            "--governor",
-            "teo",
-            "--governor",
-            "least-energy",
-            "--states",
-            case.states.format(**{name: scratch / name for name in TABLES}),
-            *case.options,
-            file,
-        ],
-        capture_output=True,
-        text=True,
-    )
+    states = case.states.format(**{name: scratch / name for name in TABLES})
+    done = subprocess.run([program, "--json", "--governor", "teo", "--governor", "least-energy",
+                           "--states", states, *case.options, file],
+                          capture_output=True, text=True)
     assert not done.returncode, done.stderr
     governors = json.loads(done.stdout)["governors"]
-    return governors["teo"] | {
-        "more": governors["teo"]["energy"] / governors["least-energy"]["energy"]
-    }
+    more = governors["teo"]["energy"] / governors["least-energy"]["energy"]
+    return governors["teo"] | {"more": more}
 
 
 @pytest.mark.parametrize("title", CASES)
