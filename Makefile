@@ -17,6 +17,8 @@ endif
 # For tools/series; each may also come from the environment.
 export MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS CONFIGS FLAVOUR BENCH TREE
 
+# The interpreter that apt's packages are for; any other from 3.11 on that has those of
+# pyproject.toml: make PYTHON=...
 PYTHON := /usr/bin/python3
 PACKAGES := $(CURDIR)/tools:$(CURDIR)/tools/testing/virtual-silicon
 
@@ -25,9 +27,10 @@ $(TARGETS): python
 
 # A fresh machine may have no Python; everything else is installed by it.
 python:
-	@test -x $(PYTHON) || { \
+	@test -x /usr/bin/python3 || test $(PYTHON) != /usr/bin/python3 || { \
 		get="apt-get install --yes --no-install-recommends python3"; \
 		test "$$(id -u)" = 0 || get="sudo -n $$get"; \
 		echo "packages: installing python3"; \
 		$$get >/dev/null 2>&1 || { $${get%%apt-get*} apt-get update && $$get; } >/dev/null 2>&1 || \
 		{ echo "python3 is missing and could not be installed; run: sudo apt-get install python3"; exit 1; }; }
+	@$(PYTHON) -c "import sys; sys.version_info < (3, 11) and sys.exit('$(PYTHON): older than Python 3.11')"

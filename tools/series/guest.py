@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from virtual_silicon.errors import Fail
 
 from . import paths, proc
 
-PYTHON = "/usr/bin/python3"
+PYTHON = sys.executable		# what make runs on runs all else
 _OPTIONS = {"MACHINE": "--machine", "CPUS": "--cpus", "TIME": "--time", "CMD": "--cmd",
             "FAULTS": "--faults", "APPEND": "--append"}
 

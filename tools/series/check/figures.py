@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -84,10 +86,12 @@ def tell(figures: Iterable[Figure]) -> None:
 def make(top: Path = paths.TOP, file: Path = FILE) -> int:
     """Those that are stale. What cannot be made keeps its version; others are made."""
     failed = 0
+    # "python3" in the commands is the interpreter that make runs on.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for figure in stale(load(file), top):
         say(f"{figure.document}: {figure.command}")
         if subprocess.run(["sh", "-c", figure.command], cwd=top,
-                          env=proc.environment()).returncode:
+                          env=proc.environment({"PATH": path})).returncode:
             say(f"FAILED {figure.document}")
             failed += 1
         elif figure.writes:

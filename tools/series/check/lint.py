@@ -7,6 +7,7 @@ that is installed from PyPI into the cache, in the version that is pinned here.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,7 +27,7 @@ ROOTS = ("tools", "tools/power", "tools/testing", "tools/testing/cpuidle-replay"
 def ruff() -> Path:
     def make(part: Path) -> list[str]:
         with Step(f"lint: installing ruff {RUFF}"):
-            proc.capture(["/usr/bin/python3", "-m", "venv", part])
+            proc.capture([sys.executable, "-m", "venv", part])
             proc.capture([part / "bin/pip", "install", "--no-cache-dir", f"ruff=={RUFF}"])
         return ["bin/ruff"]
 

@@ -142,7 +142,8 @@ def _configure(obj: Path) -> None:
     with Step("qemu: configuring"):
         proc.logged([paths.QEMU / "src/configure", *CONFIGURE], paths.LOG / "qemu-configure.log",
                     what="qemu configuration", cwd=obj,
-                    # --python is refused together with the system's meson
+                    # Of Debian, as the meson that it imports is Debian's; --python is
+                    # refused together with the system's meson.
                     env=proc.build_environment({"PYTHON": "/usr/bin/python3"}))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import tarfile
 
 from virtual_silicon.progress import Step
@@ -29,7 +30,8 @@ def build(chosen: Base) -> None:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         archive.extractall(base_tree)
     with Step("replay: compiling"):
-        proc.logged(["make", "-C", SOURCE, f"OUT={target}", f"KSRC={base_tree}", trees()],
+        proc.logged(["make", "-C", SOURCE, f"OUT={target}", f"KSRC={base_tree}",
+                     f"PYTHON={sys.executable}", trees()],
                     paths.LOG / "replay.log", what="replay")
 
 

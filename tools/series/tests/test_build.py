@@ -247,6 +247,7 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("run CPUS=0", "CPUS|CPU"),
     ("run CPUS=many", "many"),
     ("run TIME=warp", "warp"),
+    ("help PYTHON=no/python3", "no/python3: not found"),
     ("run KERNEL=bse", "KERNEL=bse: neither patched nor base nor the file"),
     ("kernel JOBS=x", "JOBS=x: a number"),
     ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud"),

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Builds the replay of a scratch tree and runs some of its tests.
 
@@ -28,7 +28,7 @@ def main() -> int:
                             "CFLAGS=-O1 -g", "WARN=-w", "KWARN=-w"])
     if built.returncode:
         return 2
-    done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
                            "-c", os.devnull, source / "tests" / file, *options],
                           env={**os.environ, "PYTHONPATH": str(source),
                                "GOVERNOR_REPLAY": str(out / "governor-replay")})

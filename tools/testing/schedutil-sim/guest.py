@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """schedutil in a guest: shared policies, loads and steps, kernels side by side.
 

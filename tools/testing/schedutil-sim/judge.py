@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Judges the governor of a kernel tree: judge.py TREE STREAMS [WORDS OF fuzz...]
 

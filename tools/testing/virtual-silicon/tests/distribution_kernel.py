@@ -2,7 +2,7 @@
 """A distribution's kernel on every machine: not among the tests that are always
 run, because each boot takes half a minute of CPU time.
 
-    /usr/bin/python3 -m pytest tests/distribution_kernel.py --kernel-package=FILE.deb
+    python3 -m pytest tests/distribution_kernel.py --kernel-package=FILE.deb
 """
 
 from __future__ import annotations
