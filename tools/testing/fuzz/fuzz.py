@@ -100,7 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("unit", nargs="*", help=f"of {', '.join(UNITS)}; all by default")
     parser.add_argument("--seconds", type=int, metavar="N",
-                        help="libFuzzer for so long each (needs clang and libclang-rt-14-dev);"
+                        help="libFuzzer for so long each (needs clang and its libclang-rt-*-dev);"
                              " without: the corpus and random inputs")
     parser.add_argument("--random", type=int, default=20000, metavar="N",
                         help="so many random inputs each (default: %(default)s)")

@@ -24,7 +24,9 @@ from .runner import Failure, Result, Results, result
 from .tables import Table
 
 #: Programs of PostgreSQL, and the user that Debian's package makes.
-_POSTGRES, _OWNER = "/usr/lib/postgresql/15/bin/", "postgres"
+_POSTGRES = next(file.removesuffix("pgbench") for package in PACKAGES.values()
+                 for file in package.files if file.endswith("/pgbench"))
+_OWNER = "postgres"
 #: Beside the loads' own.
 _SHELL = "busybox"
 _HERE = Boot("host")

@@ -24,7 +24,8 @@ new)
 	done
 	{
 		echo "all:$(for file in $(seq "$3"); do printf ' file%s.o' "$file"; done)"
-		printf '%%.o: %%.c\n\tgcc-12 -ffreestanding -O0 -c -o $@ $<\n'
+		printf '%%.o: %%.c\n\t%s -ffreestanding -O0 -c -o $@ $<\n' \
+			"$(ls /usr/bin/gcc-[0-9]* | head -n 1)"
 	} >$project/Makefile
 	;;
 make)

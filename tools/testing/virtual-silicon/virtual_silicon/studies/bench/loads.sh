@@ -8,7 +8,7 @@
 
 TRACING=/sys/kernel/tracing
 SCRIPTS=${SCRIPTS:-/usr/lib/vs}
-PG=/usr/lib/postgresql/15/bin
+PG=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
 
 servers()
 {
@@ -23,7 +23,7 @@ database()
 	echo "postgres:x:26:26::/tmp:/bin/sh" >>/etc/passwd
 	echo "postgres:x:26:" >>/etc/group
 	chmod 1777 /tmp
-	: >/usr/share/postgresql/15/snowball_create.sql
+	touch "$(echo /usr/share/postgresql/*)/snowball_create.sql"
 	su postgres -c "LC_ALL=C $PG/initdb -N -A trust -T simple -E SQL_ASCII /tmp/pg" \
 		>/tmp/database 2>&1 || return
 	su postgres -c "exec $PG/postgres -D /tmp/pg -F -k /tmp -c listen_addresses= \
