@@ -30,7 +30,6 @@ RUN = BUILD / "run"
 SERIES = BUILD / "series"
 TESTS = BUILD / "test"
 SELFTESTS = OUT / "selftests"      # the guest takes them from there
-VERSIONS = BUILD / "versions.json"
 
 QEMU_BINARY = OUT / "qemu/qemu-system-x86_64"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from virtual_silicon.errors import Fail
 from virtual_silicon.progress import say
 
-from . import guest, paths, proc, versions
+from . import guest, paths, proc
 from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
 from .fetch import base, cache, packages
@@ -45,7 +45,6 @@ def _linux() -> Base:
     release = base.release(repo)
     say(f"base: {chosen.label} (Linux {release}, {chosen.key[:16]})")
     trees.make(trees.LINUX, repo, series())
-    versions.record("base", source=chosen.label, release=release, sha256=chosen.key)
     return chosen
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step, counter, say
 
-from .. import git, paths, proc, versions
+from .. import git, paths, proc
 from ..fetch import cache, importer
 from ..fetch.base import Base
 from ..patchqueue import tree as trees
@@ -198,10 +198,8 @@ def link(name: Path, target: Path) -> None:
 
 
 def _tell(name: str, out: Path, source: str) -> None:
-    """Print and record what an image is and what it was made from."""
+    """What an image is and what it was made from."""
     image = cache.file_hash(out / "bzImage")
-    versions.record(f"kernel-{name}", source=source, compiler=compiler(),
-                    config=cache.file_hash(out / "config"), bzImage=image)
     say(f"kernel ({name}): {paths.shown(out)}/bzImage {image[:16]}, from {source}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step, counter, say
 
-from .. import paths, proc, versions
+from .. import paths, proc
 from ..fetch import aptget, cache, importer, packages
 from ..patchqueue import commits, manifest
 from ..patchqueue import tree as trees
@@ -60,25 +60,16 @@ def build() -> None:
     """build/out/qemu/qemu-system-x86_64, from the cache or compiled."""
     version, ours = offered_version(), series()
     if trees.QEMU.git_dir.is_dir() and (edits := trees.edits(trees.QEMU)):
-        _build_edited(edits)
+        # What someone works at there is what they want to run, and nothing for the cache.
+        say(f"qemu: building {paths.shown(trees.QEMU.path)} with its {edits}")
+        _publish(_compile())
         return
     digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, version, commits.inputs_key(ours))
     entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
     _publish([*entry.glob("virtual-silicon-*"), entry / PROGRAM])
     program = cache.file_hash(entry / PROGRAM)
-    versions.record("qemu", source=f"{SOURCE} {version}", inputs=digest, sha256=program)
     say(f"qemu: {paths.shown(paths.QEMU_BINARY)} {program[:16]}, from {SOURCE} {version}"
         f" with {len(ours.entries)} commits")
-
-
-def _build_edited(edits: str) -> None:
-    """Someone works in build/qemu/src: that is what they want to run, and
-    nothing for the cache."""
-    say(f"qemu: building {paths.shown(trees.QEMU.path)} with its {edits}")
-    built = _compile()
-    _publish(built)
-    versions.record("qemu", source=f"{paths.shown(trees.QEMU.path)} with {edits}",
-                    sha256=cache.file_hash(built[-1]))
 
 
 def _publish(files: list[Path]) -> None:
@@ -100,14 +91,14 @@ def _import(part: Path, version: str) -> list[str]:
     with cache.scratch() as scratch:
         with Step(f"qemu: downloading the source of {SOURCE} {version}"):
             dsc = aptget.download_source(SOURCE, version, scratch)
-        with Step(f"qemu: importing {SOURCE} {version}"):
+        with Step(f"qemu: importing {SOURCE} {version}") as step:
             unpacked = scratch / "src"
             proc.capture(["dpkg-source", "--no-check", "-x", dsc, unpacked])
             _stand_in_firmware(unpacked)
             date = int((unpacked / "debian/changelog").stat().st_mtime)
-            names = importer.walk(unpacked)
-            tree = importer.open_dir(unpacked, names, date)
-            importer.commit(part / "qemu.git", tree, message=f"{SOURCE} {version}\n")
+            items = importer.dir_items(unpacked, importer.walk(unpacked))
+            importer.commit(part / "qemu.git", importer.Opened(date, items),
+                            f"{SOURCE} {version}\n", step)
     return importer.packed_files(part / "qemu.git")
 
 

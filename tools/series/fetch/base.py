@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,12 +21,12 @@ from virtual_silicon.progress import Step
 
 from .. import git, proc
 from . import aptget, cache, importer, packages
-from .importer import Opened, Wanted
+from .importer import Item, Opened, Wanted
 
 WANTED = "6.12"
 PACKAGE = f"linux-source-{WANTED}"
 REPO = "base.git"
-IMPORT_VERSION = "import 1"
+IMPORT_VERSION = "import 2"
 IMPORT_MIB = 900
 
 
@@ -53,8 +52,8 @@ class Base:
         def make(part: Path) -> list[str]:
             proc.need_space(part, IMPORT_MIB, "the base kernel")
             with self.open(wanted) as tree, Step(f"base: importing {self.label}") as step:
-                importer.commit(part / REPO, tree, message=f"{self.label}\n", step=step,
-                                check=_demand_version)
+                importer.commit(part / REPO, tree._replace(items=_prepared(tree.items)),
+                                f"{self.label}\n", step)
             release(part / REPO)
             return importer.packed_files(part / REPO)
         return cache.get("base", digest, make) / REPO
@@ -78,11 +77,17 @@ def version(makefile: bytes) -> str:
     return ".".join(found)
 
 
-def _demand_version(path: str, data: bytes) -> None:
-    if path == "Makefile":
-        found = version(data)
-        if found.rsplit(".", 1)[0] != WANTED:
-            raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x")
+def _prepared(items: Iterable[Item]) -> Iterator[Item]:
+    """Of another version nothing is imported. Debian's .gitignore hides all files from git but
+    those of the packaging: who adds one to a commit would have to know."""
+    for item in items:
+        if item.path == "Makefile":
+            found = version(item.data)
+            if found.rsplit(".", 1)[0] != WANTED:
+                raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x")
+        if item.path == ".gitignore":
+            item = item._replace(data=re.sub(rb"^/\*\n!/debian/\n", b"", item.data, flags=re.M))
+        yield item
 
 
 def choose() -> Base:
@@ -114,33 +119,18 @@ def on_offer() -> list[Base]:
 
 @contextmanager
 def _open_deb(offer: aptget.Offer, wanted: Wanted) -> Iterator[Opened]:
-    """Download a .deb for as long as it is read."""
+    """The source archive in a .deb, which is downloaded for as long as it is read."""
     with cache.scratch() as scratch:
         with Step(f"base: downloading {offer.package} {offer.version}"):
             deb = aptget.download(offer, scratch)
-        with importer.open_archive(_inner_tar(deb, scratch), wanted) as tree:
-            yield tree
-
-
-def _inner_tar(deb: Path, scratch: Path) -> Path:
-    """Take the source archive out of its package, which is then removed."""
-    child = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE)
-    assert child.stdout
-    with tarfile.open(fileobj=child.stdout, mode="r|") as tar:
-        for member in tar:
-            if member.isreg() and "/src/linux-source" in member.name:
-                target = scratch / Path(member.name).name
-                inner = tar.extractfile(member)
-                assert inner
-                with open(target, "wb") as out:
-                    shutil.copyfileobj(inner, out, 1 << 20)
-                break
-        else:
-            raise Fail(f"{deb.name} has no source archive in it")
-    child.stdout.read()
-    child.wait()
-    deb.unlink()
-    return target
+        unpack = ["dpkg-deb", "--fsys-tarfile", str(deb)]
+        with (subprocess.Popen(unpack, stdout=subprocess.PIPE) as child,
+              tarfile.open(fileobj=child.stdout, mode="r|") as tar):
+            source = next((m for m in tar if m.isreg() and "/src/linux-source" in m.name), None)
+            if not source:
+                raise Fail(f"{deb.name} has no source archive in it")
+            with importer.open_tar(deb, wanted, tar.extractfile(source)) as tree:
+                yield tree
 
 
 def from_path(source: Path) -> Base:
@@ -150,7 +140,7 @@ def from_path(source: Path) -> Base:
     if not source.is_file():
         raise Fail(f"KSRC={source}: neither a tarball nor a directory", code=2)
     return Base(f"KSRC {source.name}", cache.file_hash(source),
-                lambda wanted: importer.open_archive(source, wanted))
+                lambda wanted: importer.open_tar(source, wanted))
 
 
 def _from_dir(source: Path) -> Base:
@@ -159,13 +149,13 @@ def _from_dir(source: Path) -> Base:
     makefile = source / "Makefile"
     if not makefile.is_file():
         raise Fail(f"KSRC={source}: no kernel source: it has no Makefile at its top", code=2)
-    _demand_version("Makefile", makefile.read_bytes())
     names = importer.tracked(source) or importer.walk(source)
     stats = ((name, os.lstat(source / name)) for name in names)
     key = cache.key(*(f"{name} {s.st_mode} {s.st_size} {s.st_mtime_ns}" for name, s in stats))
 
     @contextmanager
     def open_(wanted: Wanted) -> Iterator[Opened]:
-        yield importer.open_dir(source, filter(wanted, names), int(makefile.stat().st_mtime))
+        yield Opened(int(makefile.stat().st_mtime),
+                     importer.dir_items(source, filter(wanted, names)))
 
     return Base(f"KSRC {source}", key, open_)

@@ -13,46 +13,45 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step
 
-from .. import git, proc
+from .. import git
 
 BRANCH = "base"
-Check = Callable[[str, bytes], None]
 Wanted = Callable[[str], bool]
 
 
-def everything(path: str) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A file of the tree: mode as git writes it, content or link target."""
     path: str
     mode: str
     data: bytes
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """A tree about to be read: its date (seconds) and its files."""
     date: int
-    items: Iterator[Item]
+    items: Iterable[Item]
 
 
-def open_tar(stream: IO[bytes], wanted: Wanted) -> Opened:
-    """An uncompressed tar, its files without their leading directory."""
-    tar = tarfile.open(fileobj=stream, mode="r|")
-    first = tar.next()
-    if first is None:
-        raise Fail("the archive is empty")
-    return Opened(int(first.mtime), _tar_items(tar, wanted))
+def everything(path: str) -> bool:
+    return True
+
+
+@contextmanager
+def open_tar(name: Path, wanted: Wanted, stream: IO[bytes] | None = None) -> Iterator[Opened]:
+    """A tar archive, its files without their leading directory."""
+    try:
+        with tarfile.open(None if stream else name, "r|*", stream) as tar:
+            first = tar.next()
+            yield Opened(int(first.mtime) if first else 0, _tar_items(tar, wanted))
+    except tarfile.TarError as error:
+        raise Fail(f"{name}: no tar archive (xz, gzip, bzip2 or plain), or a damaged one:"
+                   f" {error}") from None
 
 
 def _tar_items(tar: tarfile.TarFile, wanted: Wanted) -> Iterator[Item]:
@@ -69,31 +68,7 @@ def _tar_items(tar: tarfile.TarFile, wanted: Wanted) -> Iterator[Item]:
             yield Item(path, mode, file.read())
 
 
-@contextmanager
-def open_archive(path: Path, wanted: Wanted = everything) -> Iterator[Opened]:
-    """A compressed tar, unpacked by its own program next to our reading."""
-    child = subprocess.Popen(_decompressor(path), stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, env=proc.environment())
-    assert child.stdout and child.stderr
-    try:
-        yield open_tar(child.stdout, wanted)
-        child.stdout.read()
-    except tarfile.TarError as error:
-        raise Fail(f"{path}: damaged archive: {error}") from None
-    except BaseException:
-        child.kill()
-        raise
-    finally:
-        code = child.wait()
-    if code:
-        raise Fail(f"{path}: damaged archive", child.stderr.read().decode(errors="replace").strip())
-
-
-def open_dir(root: Path, names: Iterable[str], date: int) -> Opened:
-    return Opened(date, _dir_items(root, names))
-
-
-def _dir_items(root: Path, names: Iterable[str]) -> Iterator[Item]:
+def dir_items(root: Path, names: Iterable[str]) -> Iterator[Item]:
     for name in names:
         path = root / name
         if path.is_symlink():
@@ -123,56 +98,33 @@ def walk(root: Path) -> list[str]:
     return found
 
 
-_MAGIC = {b"\xfd7zXZ": ["xz", "-dc", "-T0"], b"\x1f\x8b": ["gzip", "-dc"],
-          b"BZh": ["bzip2", "-dc"], b"\x28\xb5\x2f\xfd": ["zstd", "-dc"]}
-
-
-def _decompressor(path: Path) -> list[str]:
-    """The command that writes the tar inside `path` to its output."""
-    head = path.open("rb").read(512)
-    for magic, command in _MAGIC.items():
-        if head.startswith(magic):
-            return [*command, str(path)]
-    if head[257:262] == b"ustar":
-        return ["cat", str(path)]
-    raise Fail(f"{path}: not a tar archive (xz, gzip, bzip2, zstd or plain)")
-
-
-def commit(repo: Path, tree: Opened, *, message: str,
-           step: Step | None = None, check: Check = lambda path, data: None) -> None:
-    """Make bare `repo` with one commit of `tree` on branch `BRANCH`.
-
-    `check` sees each file and may raise, which stops the import at once.
-    """
+def commit(repo: Path, tree: Opened, message: str, step: Step) -> None:
+    """Make bare `repo` with one commit of `tree` on branch `BRANCH`."""
     git.run("init", "--quiet", "--bare", repo)
     child = subprocess.Popen(
         ["git", "-C", str(repo), "-c", "pack.compression=1", "-c", "core.compression=1",
          "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--depth=0", "--done"],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=git.environment())
-    assert child.stdin and child.stderr
     try:
-        _feed(child.stdin, tree, message.encode(), step, check)
-        child.stdin.close()
+        assert child.stdin
+        _feed(child.stdin, tree, message.encode(), step)
     except BrokenPipeError:
-        raise Fail("git fast-import failed", child.stderr.read().decode()) from None
+        pass
     except BaseException:
         child.kill()
         raise
-    finally:
-        code = child.wait()
-    if code:
-        raise Fail("git fast-import failed", child.stderr.read().decode())
+    said = child.communicate()[1].decode(errors="replace")
+    if child.returncode:
+        raise Fail("git fast-import failed", said)
 
 
-def _feed(out: IO[bytes], tree: Opened, message: bytes, step: Step | None,
-          check: Check) -> None:
+def _feed(out: IO[bytes], tree: Opened, message: bytes, step: Step) -> None:
     out.write(f"commit refs/heads/{BRANCH}\ncommitter {git.IDENTITY} {tree.date} +0000\n"
               f"data {len(message)}\n".encode() + message + b"\n")
     for done, item in enumerate(tree.items, 1):
-        check(item.path, item.data)
         out.write(f"M {item.mode} inline {item.path}\ndata {len(item.data)}\n".encode())
         out.write(item.data + b"\n")
-        if step and done % 500 == 0:
+        if done % 500 == 0:
             step.update(f"{done} files")
     out.write(b"\ndone\n")
 

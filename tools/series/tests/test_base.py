@@ -11,6 +11,7 @@ from virtual_silicon.errors import Fail
 from .. import git
 from ..fetch import aptget, base, cache
 from ..patchqueue import releases
+from ..patchqueue import tree as trees
 from .conftest import MAKEFILE
 
 
@@ -59,15 +60,22 @@ def test_absent_source(tmp_path, monkeypatch):
 def test_cut_off_tarball(place, cache_of_its_own):
     tarball = pack(place, ".xz")
     tarball.write_bytes(tarball.read_bytes()[:-60])
-    with pytest.raises(Fail, match="damaged archive"):
+    with pytest.raises(Fail, match="or a damaged one"):
         base.from_path(tarball).repo()
     assert not [p for p in cache_of_its_own.glob("base-*") if not p.name.endswith(".part")]
 
 
 def test_not_an_archive(tmp_path):
     (tmp_path / "x.tar.xz").write_text("hello")
-    with pytest.raises(Fail, match="not a tar archive"):
+    with pytest.raises(Fail, match="no tar archive"):
         base.from_path(tmp_path / "x.tar.xz").repo()
+
+
+def test_new_files_are_seen_in_debians_source(place):
+    (place.source / ".gitignore").write_text("*.o\n/*\n!/debian/\n")
+    place.make()
+    (place.tree.path / "lib/added.c").touch()
+    assert trees.uncommitted(place.tree) == ["lib/added.c"]
 
 
 def test_damaged_cache_is_made_again(place, capsys):
