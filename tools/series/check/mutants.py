@@ -31,10 +31,10 @@ from .testrun import Count
 ROOT = paths.TOP / "tools/testing/mutants"
 COMMANDS = {
     "guest": f"{guest.PYTHON} -m series.check.mutant_kernel {{tree}}",
-    "judge": "{top}/tools/testing/schedutil-sim/judge.py {tree}",
+    "judge": f"{guest.PYTHON} {{top}}/tools/testing/schedutil-sim/judge.py {{tree}}",
     "pytest": f"{guest.PYTHON} -m pytest -q -x -p no:cacheprovider",
-    "replay": "{top}/tools/testing/mutants/replay.py {tree} {top}",
-    "units": "{top}/tools/testing/unit/units.py --tree={tree}",
+    "replay": "{top}/tools/testing/mutants/replay.sh {tree} {top}",
+    "units": f"{guest.PYTHON} {{top}}/tools/testing/unit/units.py --tree={{tree}}",
 }
 #: Of a compiler; and of pytest, whose status is 1 if what a test needs could not be made, too.
 _COMPILER = re.compile(r"^[^ ]+:\d+:\d+: (fatal )?error: ", re.M)
@@ -87,7 +87,8 @@ class Subsystem:
         done = proc.capture(
             [w.format(tree=tree, top=paths.TOP)
              for w in [*COMMANDS.get(first, first).split(), *words]], cwd=paths.TOP, check=False,
-            env=guest.environment() | {"KERNEL_TREE": str(tree), "PYTHONDONTWRITEBYTECODE": "1"})
+            env=guest.environment() | {"KERNEL_TREE": str(tree), "PYTHON": guest.PYTHON,
+                                       "PYTHONDONTWRITEBYTECODE": "1"})
         return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -86,7 +87,7 @@ def build(program: str, tree: Tree, out: Path) -> Path:
     for header in re.findall(r'^#include "(.*?)"', source, re.M):
         _write(out / "kernel/sched" / header, tree.read(f"kernel/sched/{header}"))
     flags = CHECKS if program == "fuzz" else []
-    subprocess.run([CC, "--tree", tree.path, "gcc", *CFLAGS, *flags, "-DMAX_CPUS=8",
-                    f"-iquote{out}", HERE / f"{program}.c", "-o", out / program, "-lm"],
-                   check=True)
+    subprocess.run([sys.executable, CC, "--tree", tree.path, "gcc", *CFLAGS, *flags,
+                    "-DMAX_CPUS=8", f"-iquote{out}", HERE / f"{program}.c", "-o", out / program,
+                    "-lm"], check=True)
     return out / program
