@@ -30,11 +30,11 @@ from .testrun import Count
 
 ROOT = paths.TOP / "tools/testing/mutants"
 COMMANDS = {
-    "guest": f"{guest.PYTHON} -m series.check.mutant_kernel {{tree}}",
-    "judge": f"{guest.PYTHON} {{top}}/tools/testing/schedutil-sim/judge.py {{tree}}",
-    "pytest": f"{guest.PYTHON} -m pytest -q -x -p no:cacheprovider",
+    "guest": "{python} -m series.check.mutant_kernel {tree}",
+    "judge": "{python} {top}/tools/testing/schedutil-sim/judge.py {tree}",
+    "pytest": "{python} -m pytest -q -x -p no:cacheprovider",
     "replay": "{top}/tools/testing/mutants/replay.sh {tree} {top}",
-    "units": f"{guest.PYTHON} {{top}}/tools/testing/unit/units.py --tree={{tree}}",
+    "units": "{python} {top}/tools/testing/unit/units.py --tree={tree}",
 }
 #: Of a compiler; and of pytest, whose status is 1 if what a test needs could not be made, too.
 _COMPILER = re.compile(r"^[^ ]+:\d+:\d+: (fatal )?error: ", re.M)
@@ -85,7 +85,7 @@ class Subsystem:
     def run(self, test: str, tree: Path) -> tuple[int, str]:
         first, *words = self.tests[test]
         done = proc.capture(
-            [w.format(tree=tree, top=paths.TOP)
+            [w.format(python=guest.PYTHON, tree=tree, top=paths.TOP)
              for w in [*COMMANDS.get(first, first).split(), *words]], cwd=paths.TOP, check=False,
             env=guest.environment() | {"KERNEL_TREE": str(tree), "PYTHON": guest.PYTHON,
                                        "PYTHONDONTWRITEBYTECODE": "1"})
