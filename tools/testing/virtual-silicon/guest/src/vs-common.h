@@ -3,7 +3,7 @@
  * What the programs for guests share: time, work, CPUs, small files, registers.
  *
  * It comes first in each program. What cannot go on ends with a line that says why,
- * and status 2.
+ * and status 2, or what the program has for FAILED.
  */
 #ifndef VS_COMMON_H
 #define VS_COMMON_H
@@ -27,10 +27,14 @@
 #define CPUS		"/sys/devices/system/cpu/"
 #define PACKAGE_ENERGY	"/sys/class/powercap/intel-rapl:0/energy_uj"
 
+#ifndef FAILED
+#define FAILED		2
+#endif
+
 static inline void fail(const char *what)
 {
 	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(errno));
-	exit(2);
+	exit(FAILED);
 }
 
 static inline int64_t now_ns(void)

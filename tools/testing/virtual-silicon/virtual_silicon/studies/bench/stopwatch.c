@@ -17,6 +17,7 @@
  * MPERF rose by over all CPUs. The command's output goes to /tmp/output. Exit status: the
  * command's, 0 if it was killed in time.
  */
+#define FAILED		125	/* as timeout(1) has it: what is lower is the command's */
 #include "vs-common.h"
 
 #include <glob.h>
@@ -33,18 +34,12 @@ struct reading {
 	uint64_t energy_uj, bytes, aperf, mperf;
 };
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(125);
-}
-
 static uint64_t number(const char *path)
 {
 	long long value = read_number(path);
 
 	if (value < 0)
-		die(path);
+		fail(path);
 	return value;
 }
 
@@ -55,7 +50,7 @@ static uint64_t energy(void)
 	glob_t zones;
 
 	if (glob(POWERCAP "/energy_uj", 0, NULL, &zones))
-		die(POWERCAP);
+		fail(POWERCAP);
 	for (size_t i = 0; i < zones.gl_pathc; i++)
 		sum += number(zones.gl_pathv[i]);
 	globfree(&zones);
@@ -64,14 +59,9 @@ static uint64_t energy(void)
 
 static uint64_t msr(int cpu, off_t reg)
 {
-	char path[32];
-	uint64_t value;
-	int fd;
+	int fd = open_msr(cpu, O_RDONLY);
+	uint64_t value = read_msr(fd, reg);
 
-	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || pread(fd, &value, sizeof(value), reg) != sizeof(value))
-		die(path);
 	close(fd);
 	return value;
 }
@@ -119,7 +109,7 @@ static void wait_bytes(uint64_t bytes, pid_t pid)
 		rest(1);
 		if (waitpid(pid, &status, WNOHANG) == pid) {
 			fprintf(stderr, "ended too early\n");
-			exit(125);
+			exit(FAILED);
 		}
 	}
 }
@@ -144,16 +134,16 @@ int main(int argc, char **argv)
 		else if (option == 'n')
 			done = strtoull(optarg, NULL, 0);
 		else
-			return 125;
+			return FAILED;
 	}
 	if (optind == argc)
-		return 125;
+		return FAILED;
 	first += number(LOOPBACK);
 	if (!warm && !count)
 		from = reading();
 	pid = start(argv + optind);
 	if (pid < 0)
-		die("fork");
+		fail("fork");
 	if (window || count) {
 		if (window)
 			rest(warm);
@@ -167,7 +157,7 @@ int main(int argc, char **argv)
 		to = reading();
 		if (waitpid(pid, &status, WNOHANG) == pid) {
 			fprintf(stderr, "ended too early\n");
-			return 125;
+			return FAILED;
 		}
 		kill(-pid, SIGKILL);
 		waitpid(pid, &status, 0);
