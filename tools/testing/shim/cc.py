@@ -25,17 +25,21 @@ OF_LIBC = ("asm/errno.h", "linux/errno.h", "linux/limits.h")
 _INCLUDE = re.compile(r'^#\s*include\s+(?:"([^"]+)"|<((?:asm|kunit|linux|trace)/[^>]+)>)', re.M)
 
 
-def headers(out: Path, trees: list[Path], search: list[Path], source: Path) -> None:
-    for own, name in _INCLUDE.findall(source.read_text()):
-        header = out / name
-        if own:
-            found = [d / own for d in (source.parent, *search) if (d / own).exists()]
-            for file in found[:1]:
-                headers(out, trees, search, file)
-        elif name not in OF_LIBC and not (HERE / name).exists() and not header.exists():
-            header.parent.mkdir(parents=True, exist_ok=True)
-            header.write_text(_of_tree(trees, name) if name in REAL else "")
-            headers(out, trees, search, header)
+def headers(out: Path, trees: list[Path], search: list[Path], sources: list[Path]) -> None:
+    todo, done = [*sources], set[Path]()
+    while todo:
+        source = todo.pop()
+        if source in done:
+            continue
+        done.add(source)
+        for own, name in _INCLUDE.findall(source.read_text()):
+            header = out / name
+            if own:
+                todo += [d / own for d in (source.parent, *search) if (d / own).exists()][:1]
+            elif name not in OF_LIBC and not (HERE / name).exists() and not header.exists():
+                header.parent.mkdir(parents=True, exist_ok=True)
+                header.write_text(_of_tree(trees, name) if name in REAL else "")
+                todo.append(header)
 
 
 def _of_tree(trees: list[Path], name: str) -> str:
@@ -51,12 +55,13 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
+    if not args.command:
+        parser.error("it needs a compiler, and what that is to do")
     compiler, *words = args.command
     search = [Path(found[1]) for word in words if (found := re.match(r"-(?:I|iquote)(.+)", word))]
     with tempfile.TemporaryDirectory() as name:
-        for word in words:
-            if word.endswith(".c"):
-                headers(Path(name), args.tree, search, Path(word))
+        headers(Path(name), args.tree, search,
+                [Path(w) for w in words if w.endswith(".c") and Path(w).exists()])
         try:
             return subprocess.run([compiler, "-include", HERE / "kernel.h", f"-I{name}",
                                    f"-I{HERE}", *words]).returncode

@@ -100,6 +100,7 @@ int main(void)								\
 {									\
 	bool failed = false;						\
 									\
+	setlinebuf(stdout);	/* what a case said is there if the next one crashes */ \
 	for (struct kunit_case *c = suite.test_cases; c->run; c++)	\
 		failed |= kunit_run(c);					\
 	return failed;							\
