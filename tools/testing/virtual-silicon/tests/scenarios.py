@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,22 +15,37 @@ from virtual_silicon.studies import stock_tools as parts
 from virtual_silicon.studies.invariance import utilisation
 from virtual_silicon.studies.validation import reproduce, validate
 
+#: Name and shell text of each thing that a guest does, one after the other.
+Steps = Iterator[tuple[str, str]]
+PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
+
 
 @dataclass(frozen=True)
 class Scenario:
-    """A machine, a kernel, a time mode and a job."""
+    """What is done by a guest of a machine with a kernel, "base" or "patched"."""
 
-    machine: str
-    kernel: str			# "base" or "patched"
-    mode: str
-    cpus: int
-    job: Callable[[Machine, int], bytes]
-    append: str = ""
+    steps: Callable[[Machine, int], Steps]
+    machine: str = "sapphire-rapids"
+    kernel: str = "base"
+    cpus: int = 2
+    append: str = PASSIVE
     faults: str = ""		# lines of a fault file
+    mode: str = "deterministic"
     time: dict[str, int] = field(default_factory=dict)	# in place of the machine's
 
+    def job(self, m: Machine) -> bytes:
+        """Last comes what the kernel said."""
+        steps = dict(self.steps(m, self.cpus)) | {"dmesg": "dmesg"}
+        return Job(list(steps.items())).archive()
 
-PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
+
+_patched = partial(Scenario, kernel="patched")
+
+
+def _own(name: str) -> str:
+    """A machine of the tests."""
+    return str(Path(__file__).with_name(name))
+
 
 #: The register whose writes are marks in the trace.
 MARK = "0x400000f0"
@@ -48,124 +63,101 @@ def _load(options: str, mark: int) -> str:
             "|| return 1; echo --turbostat--; cat /run/t")
 
 
-def witness(m: Machine, cpus: int) -> bytes:
+def witness(m: Machine, cpus: int) -> Steps:
     """Stock tools look at the machine, at rest and under load.
 
     CPUs other than 0 are used, which has the housekeeping.
     """
-    job = Job()
-    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
-    job.step("frequency-info", "cpupower frequency-info")
-    job.step("idle-info", "cpupower idle-info")
-    job.step("registers", "vs-msr 1 0xce 0x198 0x199 0x1ad 0x1ae 0x606 0x614 0x66a "
-             "0x4e; vs-msr 1 0xce=0; true")
-    job.step("zones", "dump_zones")
-    job.step("cpuidle", "dump_cpuidle")
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("idle", _load("-c none -t 1.5", MARKS["idle"]))
-    job.step("one", _load(f"-c {cpus - 1} -t 0.4", MARKS["one"]))
-    job.step("all", _load("-c all -t 0.25", MARKS["all"]))
-    job.step("light", _load("-c all -t 0.4 -d 20 -p 20000", MARKS["light"]))
+    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield "frequency-info", "cpupower frequency-info"
+    yield "idle-info", "cpupower idle-info"
+    yield ("registers", "vs-msr 1 0xce 0x198 0x199 0x1ad 0x1ae 0x606 0x614 0x66a "
+           "0x4e; vs-msr 1 0xce=0; true")
+    yield "zones", "dump_zones"
+    yield "cpuidle", "dump_cpuidle"
+    yield "cpufreq", "dump_cpufreq"
+    yield "idle", _load("-c none -t 1.5", MARKS["idle"])
+    yield "one", _load(f"-c {cpus - 1} -t 0.4", MARKS["one"])
+    yield "all", _load("-c all -t 0.25", MARKS["all"])
+    yield "light", _load("-c all -t 0.4 -d 20 -p 20000", MARKS["light"])
     # The CPU rests between one read and the next: the TSC's come first and last.
     counters = " ".join(hex(s.residency_msr) for s in m.idle if s.residency_msr)
-    job.step("residency", f"vs-msr 1 0x10 {counters}; echo --; vs-load -c 1 -t 0.5 -d 40 "
-             f"-p 1500 -m {RESIDENCY_MARK}; vs-msr 1 {counters} 0x10")
-    job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; "
-             + _load(f"-c {cpus - 1} -t 0.3", MARKS["no_turbo"]))
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield ("residency", f"vs-msr 1 0x10 {counters}; echo --; vs-load -c 1 -t 0.5 -d 40 "
+           f"-p 1500 -m {RESIDENCY_MARK}; vs-msr 1 {counters} 0x10")
+    yield ("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; "
+           + _load(f"-c {cpus - 1} -t 0.3", MARKS["no_turbo"]))
 
 
 #: Requests for the proportionality test, by CPU frequency in kHz.
 SPEEDS_KHZ = (800_000, 1_100_000, 1_500_000, 2_000_000, 2_900_000, 3_800_000)
 
 
-def speed(m: Machine, cpus: int) -> bytes:
+def speed(m: Machine, cpus: int) -> Steps:
     """The same work on one CPU at several requested frequencies."""
-    job = Job()
-    job.step("settle", "sleep 2")	# what is left of booting takes time of the first
+    yield "settle", "sleep 2"	# what is left of booting takes time of the first
     for khz in SPEEDS_KHZ:
-        job.step(f"speed-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-                 f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}; vs-load -c 1 -t 0.2")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"speed-{khz}", f"put userspace {_FREQ}/scaling_governor; "
+               f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}; vs-load -c 1 -t 0.2")
 
 
-def turbo(m: Machine, cpus: int) -> bytes:
+def turbo(m: Machine, cpus: int) -> Steps:
     """One CPU more busy each time."""
-    job = Job()
     for busy in range(1, cpus + 1):
-        job.step(f"turbo-{busy}", f"vs-load -c {cpus - busy}-{cpus - 1} -t 0.15 "
-                 f"-m {100 + 2 * busy}")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"turbo-{busy}", f"vs-load -c {cpus - busy}-{cpus - 1} -t 0.15 "
+               f"-m {100 + 2 * busy}")
 
 
-def acpi(m: Machine, cpus: int) -> bytes:
+def acpi(m: Machine, cpus: int) -> Steps:
     """acpi-cpufreq instead of intel_pstate: our ACPI table is all it has."""
-    job = Job()
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
-             "vs-load -c 1 -t 0.1 -m 30")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
-             "vs-load -c 1 -t 0.1 -m 32")
-    job.step("no-boost", f"put 0 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 34")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "cpufreq", "dump_cpufreq"
+    yield ("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
+           "vs-load -c 1 -t 0.1 -m 30")
+    yield ("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
+           "vs-load -c 1 -t 0.1 -m 32")
+    yield "no-boost", f"put 0 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 34"
 
 
 AMD_REGISTERS = ("0xc0010015 0xc0010061 0xc0010062 0xc0010063 0xc0010064 0xc0010065 "
                  "0xc0010066 0xc0010067 0xc0010299 0xc00000e7 0x1ad 0xce")
 
 
-def amd(m: Machine, cpus: int) -> bytes:
+def amd(m: Machine, cpus: int) -> Steps:
     """acpi-cpufreq on P-states by number; energy by turbostat."""
-    job = Job()
-    job.step("registers", f"vs-msr 1 {AMD_REGISTERS}; true")
-    job.step("constant", "vs-msr 1 0xc0010064=0; true")
-    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
-             "vs-load -c 1 -t 0.1 -m 30")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
-             + _load("-c 1 -t 0.2", 32))
-    job.step("no-boost", "put 0 $CPU/cpufreq/boost; vs-msr 1 0xc0010015; "
-             f"{SETTLE}; vs-load -c 1 -t 0.1 -m 34")
-    job.step("boost", f"put 1 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 36")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "registers", f"vs-msr 1 {AMD_REGISTERS}; true"
+    yield "constant", "vs-msr 1 0xc0010064=0; true"
+    yield "cpuinfo", "grep -m1 ^flags /proc/cpuinfo"
+    yield "cpufreq", "dump_cpufreq"
+    yield ("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
+           "vs-load -c 1 -t 0.1 -m 30")
+    yield ("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
+           + _load("-c 1 -t 0.2", 32))
+    yield ("no-boost", "put 0 $CPU/cpufreq/boost; vs-msr 1 0xc0010015; "
+           f"{SETTLE}; vs-load -c 1 -t 0.1 -m 34")
+    yield "boost", f"put 1 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 36"
 
 
 CPPC_REGISTERS = "0xc00102b0 0xc00102b1 0xc00102b3"
 
 
-def amd_pstate(m: Machine, cpus: int) -> bytes:
+def amd_pstate(m: Machine, cpus: int) -> Steps:
     """amd-pstate by the CPPC registers; the governor decides."""
-    job = Job()
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; "
-             f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 30")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; "
-             f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 32")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "cpufreq", "dump_cpufreq"
+    yield ("slow", f"put powersave {_FREQ}/scaling_governor; "
+           f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 30")
+    yield ("fast", f"put performance {_FREQ}/scaling_governor; "
+           f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 32")
 
 
-def repeat(m: Machine, cpus: int) -> bytes:
+def repeat(m: Machine, cpus: int) -> Steps:
     """Some of everything, to be the same twice."""
-    job = Job()
-    job.step("work", "vs-load -c all -t 0.1 -d 50 -m 50; hackbench -g 1 -l 20; "
-             "cyclictest -q -t 2 -a -i 2000 -l 20")
-    return job.archive()
+    yield ("work", "vs-load -c all -t 0.1 -d 50 -m 50; hackbench -g 1 -l 20; "
+           "cyclictest -q -t 2 -a -i 2000 -l 20")
 
 
-def topology(m: Machine, cpus: int) -> bytes:
-    job = Job()
-    job.step("packages", "dump $CPU/cpu[0-9]*/topology/physical_package_id")
-    job.step("zones", "dump_zones")
-    job.step("load", f"vs-load -c 0-{cpus // 2 - 1} -t 0.1 -m 60")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+def topology(m: Machine, cpus: int) -> Steps:
+    yield "packages", "dump $CPU/cpu[0-9]*/topology/physical_package_id"
+    yield "zones", "dump_zones"
+    yield "load", f"vs-load -c 0-{cpus // 2 - 1} -t 0.1 -m 60"
 
 
 #: Seconds of virtual time for counters that must not drift.
@@ -173,99 +165,80 @@ HOUR_S = 3600
 HOUR_MARK = 80
 
 
-def hour(m: Machine, cpus: int) -> bytes:
+def hour(m: Machine, cpus: int) -> Steps:
     """An hour, nearly idle, at the base clock."""
-    job = Job()
-    job.step("clock", f"put userspace {_FREQ}/scaling_governor; "
-             f"put {m.base_ratio * m.bus_khz} {_FREQ}/scaling_setspeed; sleep 0.1; "
-             "dump_zones")
-    job.step("hour", f"cut -d' ' -f1 /proc/uptime; vs-load -c none -t {HOUR_S} "
-             f"-m {HOUR_MARK}; cut -d' ' -f1 /proc/uptime")
-    return job.archive()
+    yield ("clock", f"put userspace {_FREQ}/scaling_governor; "
+           f"put {m.base_ratio * m.bus_khz} {_FREQ}/scaling_setspeed; sleep 0.1; "
+           "dump_zones")
+    yield ("hour", f"cut -d' ' -f1 /proc/uptime; vs-load -c none -t {HOUR_S} "
+           f"-m {HOUR_MARK}; cut -d' ' -f1 /proc/uptime")
 
 
 #: Marks of loads on chosen CPUs.
 KIND_MARKS = {"first": 30, "last": 32, "all": 34}
 
 
-def kinds(m: Machine, cpus: int) -> bytes:
+def kinds(m: Machine, cpus: int) -> Steps:
     """Cores of two kinds: each alone, then all together."""
-    job = Job()
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("cpuidle", "dump_cpuidle")
-    job.step("registers", "".join(f"echo cpu {cpu}; vs-msr {cpu} 0xce 0x771 0xc00102b0; "
-                                  for cpu in (0, cpus - 1)) + "true")
-    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
-    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor")
-    job.step("rest", _load("-c none -t 0.3", 36))
-    job.step("idle", "dump_cpuidle")
+    yield "cpufreq", "dump_cpufreq"
+    yield "cpuidle", "dump_cpuidle"
+    yield ("registers", "".join(f"echo cpu {cpu}; vs-msr {cpu} 0xce 0x771 0xc00102b0; "
+                                for cpu in (0, cpus - 1)) + "true")
+    yield "cpuinfo", "grep -m1 ^flags /proc/cpuinfo"
+    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield "fast", f"put performance {_FREQ}/scaling_governor"
+    yield "rest", _load("-c none -t 0.3", 36)
+    yield "idle", "dump_cpuidle"
     for name, which in (("first", "0"), ("last", str(cpus - 1)), ("all", "all")):
-        job.step(f"load-{name}", f"vs-load -c {which} -t 0.1 -m {KIND_MARKS[name]}")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield f"load-{name}", f"vs-load -c {which} -t 0.1 -m {KIND_MARKS[name]}"
 
 
 #: Marks: the first of two threads of a core, both, one of each of two cores.
 SMT_MARKS = {"one": 40, "siblings": 42, "cores": 44}
 
 
-def smt(m: Machine, cpus: int) -> bytes:
+def smt(m: Machine, cpus: int) -> Steps:
     """Two threads per core: CPUs 2 and 3 are siblings, 4 is on another core."""
-    job = Job()
-    job.step("topology", "dump $CPU/cpu[0-9]*/topology/thread_siblings_list")
+    yield "topology", "dump $CPU/cpu[0-9]*/topology/thread_siblings_list"
     for name, which in (("one", "2"), ("siblings", "2-3"), ("cores", "2,4")):
-        job.step(name, _load(f"-c {which} -t 0.2", SMT_MARKS[name]))
-    job.step("requests", f"put userspace {_FREQ}/scaling_governor; put 800000 "
-             f"{_FREQ}/scaling_setspeed; put 2000000 $CPU/cpu3/cpufreq/scaling_setspeed; "
-             "vs-load -c 2 -t 0.1 -m 46; vs-load -c 2-3 -t 0.1 -m 48")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield name, _load(f"-c {which} -t 0.2", SMT_MARKS[name])
+    yield ("requests", f"put userspace {_FREQ}/scaling_governor; put 800000 "
+           f"{_FREQ}/scaling_setspeed; put 2000000 $CPU/cpu3/cpufreq/scaling_setspeed; "
+           "vs-load -c 2 -t 0.1 -m 46; vs-load -c 2-3 -t 0.1 -m 48")
 
 
-def messages(m: Machine, cpus: int) -> bytes:
+def messages(m: Machine, cpus: int) -> Steps:
     """Nothing but a boot and what the kernel said of it."""
-    job = Job()
-    job.step("registers", "vs-msr 0 0xce 0x1ad 0x1ae 0x1af; true")
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*")
-    job.step("turbo-table", f"cat {INVARIANCE}/turbo_table || true")
-    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "registers", "vs-msr 0 0xce 0x1ad 0x1ae 0x1af; true"
+    yield "cpufreq", "dump_cpufreq"
+    yield "invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*"
+    yield "turbo-table", f"cat {INVARIANCE}/turbo_table || true"
+    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
 
 
-def invariance_at_boot(m: Machine, cpus: int) -> bytes:
+def invariance_at_boot(m: Machine, cpus: int) -> Steps:
     """What frequency invariance makes of the registers that there are."""
-    job = Job()
-    job.step("invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*"
 
 
-def family(m: Machine, cpus: int) -> bytes:
+def family(m: Machine, cpus: int) -> Steps:
     """What stock tools and the kernel make of a part's registers."""
-    job = Job()
-    job.step("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("cpuidle", "dump_cpuidle")
-    job.step("idle", "vs-load -c none -t 0.3")
-    job.step("one", _load("-c 1 -t 0.2", MARKS["one"]))
-    job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; vs-load -c 1 -t 0.1 "
-             f"-m {MARKS['no_turbo']}")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield "cpufreq", "dump_cpufreq"
+    yield "cpuidle", "dump_cpuidle"
+    yield "idle", "vs-load -c none -t 0.3"
+    yield "one", _load("-c 1 -t 0.2", MARKS["one"])
+    yield ("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; vs-load -c 1 -t 0.1 "
+           f"-m {MARKS['no_turbo']}")
 
 
-def part(m: Machine, cpus: int) -> bytes:
-    return parts.parts_job(parts.parts()[m.name].registers).archive()
+def part(m: Machine, cpus: int) -> Steps:
+    yield from parts.parts_job(parts.parts()[m.name].registers).steps
 
 
-def waitpkg(m: Machine, cpus: int) -> bytes:
+def waitpkg(m: Machine, cpus: int) -> Steps:
     """UMONITOR, UMWAIT and TPAUSE, or that they are not there."""
-    job = Job()
-    job.step("waitpkg", "vs-waitpkg" if m.features.waitpkg else "vs-waitpkg --absent")
-    return job.archive()
+    yield "waitpkg", "vs-waitpkg" if m.features.waitpkg else "vs-waitpkg --absent"
 
 
 #: Faults by the second of virtual time at which they begin; the guest has
@@ -304,36 +277,30 @@ ZERO_COUNTERS = """\
 """
 
 
-def faulty(m: Machine, cpus: int) -> bytes:
+def faulty(m: Machine, cpus: int) -> Steps:
     """Counters of the busy CPUs 1-3 around each second's faults.
 
     The TSC (register 0x10) is virtual time, so that samples can be told apart
     by where in a fault's window they fall.
     """
-    job = Job()
     registers = "0x10 0xe7 0xe8 0x1b0 0x19c"
-    job.step("before", "dmesg")
+    yield "before", "dmesg"
     for second in (2, 3, 4):
         begin = int(m.tsc_khz * 1000 * (second - 0.06))
         look = "; ".join(f"echo cpu {cpu}; vs-msr {cpu} {registers}" for cpu in (1, 2, 3))
         busy = "2-3" if second == 4 else "1-3"	# CPU 1 is to be woken
-        job.step(f"second-{second}",
-                 f"until [ $(($(vs-msr 0 0x10 | cut -d' ' -f2))) -gt {begin} ]; "
-                 f"do sleep 0.01; done; vs-load -c {busy} -t 0.3 -m {100 + 10 * second} & "
-                 f"for i in $(seq {FAULT_SAMPLES}); do {look}; sleep 0.01; done; wait; true")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"second-{second}",
+               f"until [ $(($(vs-msr 0 0x10 | cut -d' ' -f2))) -gt {begin} ]; "
+               f"do sleep 0.01; done; vs-load -c {busy} -t 0.3 -m {100 + 10 * second} & "
+               f"for i in $(seq {FAULT_SAMPLES}); do {look}; sleep 0.01; done; wait; true")
 
 
-def look(m: Machine, cpus: int) -> bytes:
+def look(m: Machine, cpus: int) -> Steps:
     """What a broken machine looks like after boot, and that it works."""
-    job = Job()
-    job.step("registers", "vs-msr 1 0xe7 0xe8 0x1ad 0x1ae 0x611 0x1b0; true")
-    job.step("zones", "dump_zones")
-    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
-    job.step("load", "vs-load -c all -t 0.05")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "registers", "vs-msr 1 0xe7 0xe8 0x1ad 0x1ae 0x611 0x1b0; true"
+    yield "zones", "dump_zones"
+    yield "cpuinfo", "grep -m1 ^flags /proc/cpuinfo"
+    yield "load", "vs-load -c all -t 0.05"
 
 
 #: Marks by energy preference; work per period is fixed, so that a slower clock
@@ -343,23 +310,20 @@ PREFERENCE = "$CPU/cpu[0-9]*/cpufreq/energy_performance_preference"
 HWP_REGISTERS = "0x770 0x771 0x774 0x777 0x198"
 
 
-def hwp_active(m: Machine, cpus: int) -> bytes:
+def hwp_active(m: Machine, cpus: int) -> Steps:
     """intel_pstate leaves the clock to the hardware."""
-    job = Job()
-    job.step("registers", f"vs-msr 1 {HWP_REGISTERS}")
-    job.step("constant", "vs-msr 1 0x771=0; true")
-    job.step("cpuinfo", "grep -m1 ^flags /proc/cpuinfo")
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("governor", f"put powersave {_FREQ}/scaling_governor")
+    yield "registers", f"vs-msr 1 {HWP_REGISTERS}"
+    yield "constant", "vs-msr 1 0x771=0; true"
+    yield "cpuinfo", "grep -m1 ^flags /proc/cpuinfo"
+    yield "cpufreq", "dump_cpufreq"
+    yield "governor", f"put powersave {_FREQ}/scaling_governor"
     for preference, mark in PREFERENCE_MARKS.items():
-        job.step(f"preference-{preference}",
-                 f"put {preference} {PREFERENCE}; vs-msr 1 0x774; "
-                 f"vs-load -c 1 -t 0.1 -w 2 -p 5000; "
-                 f"vs-load -c 1 -t 0.25 -w 2 -p 5000 -m {mark}")
-    job.step("full", "vs-load -c 1 -t 0.05; vs-load -c 1 -t 0.1 -m 30")
-    job.step("no_turbo", "put 1 $CPU/intel_pstate/no_turbo; vs-load -c 1 -t 0.1 -m 32")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"preference-{preference}",
+               f"put {preference} {PREFERENCE}; vs-msr 1 0x774; "
+               f"vs-load -c 1 -t 0.1 -w 2 -p 5000; "
+               f"vs-load -c 1 -t 0.25 -w 2 -p 5000 -m {mark}")
+    yield "full", "vs-load -c 1 -t 0.05; vs-load -c 1 -t 0.1 -m 30"
+    yield "no_turbo", "put 1 $CPU/intel_pstate/no_turbo; vs-load -c 1 -t 0.1 -m 32"
 
 
 #: Marks by energy-performance bias.
@@ -370,28 +334,25 @@ _BIAS = "$CPU/cpu[0-9]*/power/energy_perf_bias"
 _SHALLOW = "$CPU/cpu[0-9]*/cpuidle/state[23]/disable"
 
 
-def knobs(m: Machine, cpus: int) -> bytes:
+def knobs(m: Machine, cpus: int) -> Steps:
     """Bias, PAUSE, the way from CPU to CPU, and bits that are not to be written."""
-    job = Job()
     # the stock driver leaves HWP alone that has no preference field
-    job.step("enable", "vs-msr 0 0x770=1; vs-msr 1 0x770 0x774")
+    yield "enable", "vs-msr 0 0x770=1; vs-msr 1 0x770 0x774"
     for bias, mark in BIAS_MARKS.items():
-        job.step(f"bias-{bias}", f"put {bias} {_BIAS}; vs-msr 1 0x1b0; "
-                 "vs-load -c 1 -t 0.1 -w 2 -p 5000; "
-                 f"vs-load -c 1 -t 0.2 -w 2 -p 5000 -m {mark}")
-    job.step("pause", f"put 0 {_BIAS}; vs-load -c 1 -t 0.05; vs-load -c 1 -t 0.1 -P -m 30")
-    job.step("reserved", "vs-msr 1 0x1a0=0x40050009; vs-msr 1 0x199=0x200001400; "
-             "vs-msr 1 0x1a0=0x850089; vs-msr 1 0x1a0; true")
-    job.step("turbo-on", "turbostat true 2>&1 | grep CPUID.6")
-    job.step("turbo-off", "for cpu in 0 1; do vs-msr $cpu 0x1a0=0x4000850089; done; "
-             "turbostat true 2>&1 | grep CPUID.6; vs-load -c 1 -t 0.05; "
-             "vs-load -c 1 -t 0.1 -m 32")
-    job.step("ping", f"put 1 {_SHALLOW}; mkfifo /tmp/a /tmp/b; exec 5<>/tmp/a 6<>/tmp/b; "
-             f"turbostat -q --show CPU sh -c '"
-             f"taskset 1 dd bs=1 count={ROUND_TRIPS} <&5 >&6 & printf x >&5; "
-             f"taskset 2 dd bs=1 count={ROUND_TRIPS} <&6 >&5; wait' 2>&1")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"bias-{bias}", f"put {bias} {_BIAS}; vs-msr 1 0x1b0; "
+               "vs-load -c 1 -t 0.1 -w 2 -p 5000; "
+               f"vs-load -c 1 -t 0.2 -w 2 -p 5000 -m {mark}")
+    yield "pause", f"put 0 {_BIAS}; vs-load -c 1 -t 0.05; vs-load -c 1 -t 0.1 -P -m 30"
+    yield ("reserved", "vs-msr 1 0x1a0=0x40050009; vs-msr 1 0x199=0x200001400; "
+           "vs-msr 1 0x1a0=0x850089; vs-msr 1 0x1a0; true")
+    yield "turbo-on", "turbostat true 2>&1 | grep CPUID.6"
+    yield ("turbo-off", "for cpu in 0 1; do vs-msr $cpu 0x1a0=0x4000850089; done; "
+           "turbostat true 2>&1 | grep CPUID.6; vs-load -c 1 -t 0.05; "
+           "vs-load -c 1 -t 0.1 -m 32")
+    yield ("ping", f"put 1 {_SHALLOW}; mkfifo /tmp/a /tmp/b; exec 5<>/tmp/a 6<>/tmp/b; "
+           f"turbostat -q --show CPU sh -c '"
+           f"taskset 1 dd bs=1 count={ROUND_TRIPS} <&5 >&6 & printf x >&5; "
+           f"taskset 2 dd bs=1 count={ROUND_TRIPS} <&6 >&5; wait' 2>&1")
 
 
 #: intel_idle's states by machine and options: name, and whether it is off at boot.
@@ -409,35 +370,29 @@ IDLE_STATES: dict[str, tuple[str, str, str]] = {
     "max-cstate-2": ("sapphire-rapids", "intel_idle.max_cstate=2", "POLL C0.2 C1 C1E"),
     "no-waitpkg": ("sapphire-rapids", "clearcpuid=waitpkg", "POLL C1 C1E C6"),
     # Of what _CST does not list, C1E is always on, and C0.2 is none of its business.
-    "short-cst": (str(Path(__file__).with_name("short-cst.toml")), "",
+    "short-cst": (_own("short-cst.toml"), "",
                   "POLL C0.2 C1 C1E -C6"),
-    "use-acpi": (str(Path(__file__).with_name("short-cst.toml")), "intel_idle.use_acpi=1",
+    "use-acpi": (_own("short-cst.toml"), "intel_idle.use_acpi=1",
                  "POLL C0.2 C1 C1E -C6"),
-    "no-acpi": (str(Path(__file__).with_name("short-cst.toml")), "intel_idle.no_acpi=1",
+    "no-acpi": (_own("short-cst.toml"), "intel_idle.no_acpi=1",
                 "POLL C0.2 C1 C1E C6"),
-    "unknown": (str(Path(__file__).with_name("unknown-waitpkg.toml")), "",
+    "unknown": (_own("unknown-waitpkg.toml"), "",
                 "POLL C1_ACPI C2_ACPI"),
     "amd": ("epyc-7742", "", ""),
 }
 
 
-def idle_states(m: Machine, cpus: int) -> bytes:
+def idle_states(m: Machine, cpus: int) -> Steps:
     """What there is at boot; then our kselftest."""
-    job = Job()
-    job.step("cpuidle", "dump_cpuidle")
-    job.step("kselftest", "/selftests/intel_idle/states.sh")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "cpuidle", "dump_cpuidle"
+    yield "kselftest", "/selftests/intel_idle/states.sh"
 
 
-def idle_governor(m: Machine, cpus: int) -> bytes:
+def idle_governor(m: Machine, cpus: int) -> Steps:
     """KUnit at boot, then our kselftest."""
-    job = Job()
-    job.step("governors", "cd $CPU/cpuidle; cat current_governor available_governors; "
-             "put teo current_governor; cat current_governor")
-    job.step("kselftest", "/selftests/cpuidle_teo/wakeups")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield ("governors", "cd $CPU/cpuidle; cat current_governor available_governors; "
+           "put teo current_governor; cat current_governor")
+    yield "kselftest", "/selftests/cpuidle_teo/wakeups"
 
 
 #: Loads for C0.2 alone, with the mark that each begins with.
@@ -451,49 +406,43 @@ C02_KHZ = 1_500_000
 C02_INTERRUPTS = (0, 1)		# the only state while their time is taken; C0.2 stays so
 
 
-def c02(m: Machine, cpus: int) -> bytes:
+def c02(m: Machine, cpus: int) -> Steps:
     """C0.2 is the only idle state: counters of the kernel's beside the model's."""
-    job = Job()
-    job.step("only", "put 1 $CPU/cpu*/cpuidle/state[0234]/disable; "
-             "put teo $CPU/cpuidle/current_governor; sleep 0.05")
+    yield ("only", "put 1 $CPU/cpu*/cpuidle/state[0234]/disable; "
+           "put teo $CPU/cpuidle/current_governor; sleep 0.05")
     # Nothing but the shell's own reads between the counters and the marks
     used = ("for f in $CPU/cpu*/cpuidle/state1/usage $CPU/cpu*/cpuidle/state1/time; "
             "do read n <$f; w=\"$w $n\"; done")
     for load, (mark, command) in C02_LOADS.items():
         if load == "c01":
-            job.step("c01-on", "put 0 $CPU/umwait_control/enable_c02")
-        job.step(load, f"w=; {used}; vs-msr 0 0x400000f0={mark}; {command}; "
-                 f"vs-msr 0 0x400000f0={mark + 1}; {used}; echo used $w")
-    job.step("c01-off", "put 1 $CPU/umwait_control/enable_c02")
+            yield "c01-on", "put 0 $CPU/umwait_control/enable_c02"
+        yield (load, f"w=; {used}; vs-msr 0 0x400000f0={mark}; {command}; "
+               f"vs-msr 0 0x400000f0={mark + 1}; {used}; echo used $w")
+    yield "c01-off", "put 1 $CPU/umwait_control/enable_c02"
     # POLL is state 0, C0.2 state 1
     for state in C02_INTERRUPTS:
-        job.step(f"interrupts-{state}", f"put 0 $CPU/cpu*/cpuidle/state{state}/disable; "
-                 f"put 1 $CPU/cpu*/cpuidle/state{1 - state}/disable; "
-                 "vs-wake -m timer -i -c 1 -n 60 -w 50 -x 300")
-    job.step("wakeups", "cd /sys/kernel/debug/wakeup_test; "
-             "put 0 $CPU/umwait_control/max_time; "
-             "(sleep 0.02; put 0 $CPU/cpu1/online; sleep 0.02; put 1 $CPU/cpu1/online) & "
-             "echo 20000 >run; wait; cat result")
-    job.step("resting", f"put userspace {_FREQ}/scaling_governor; "
-             f"put {C02_KHZ} {_FREQ}/scaling_setspeed; sleep 0.02; vs-msr 1 0xe7 0xe8; "
-             "echo --; vs-load -c 1 -t 0.2 -d 20 -p 4000 -m 30; vs-msr 1 0xe7 0xe8")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"interrupts-{state}", f"put 0 $CPU/cpu*/cpuidle/state{state}/disable; "
+               f"put 1 $CPU/cpu*/cpuidle/state{1 - state}/disable; "
+               "vs-wake -m timer -i -c 1 -n 60 -w 50 -x 300")
+    yield ("wakeups", "cd /sys/kernel/debug/wakeup_test; "
+           "put 0 $CPU/umwait_control/max_time; "
+           "(sleep 0.02; put 0 $CPU/cpu1/online; sleep 0.02; put 1 $CPU/cpu1/online) & "
+           "echo 20000 >run; wait; cat result")
+    yield ("resting", f"put userspace {_FREQ}/scaling_governor; "
+           f"put {C02_KHZ} {_FREQ}/scaling_setspeed; sleep 0.02; vs-msr 1 0xe7 0xe8; "
+           "echo --; vs-load -c 1 -t 0.2 -d 20 -p 4000 -m 30; vs-msr 1 0xe7 0xe8")
 
 
 #: What polling loops are told to do, with the mark that a while of it begins with.
 IDLE_POLL: dict[str, int] = {"c02": 10, "c01": 12, "off": 14}
 
 
-def idle_poll(m: Machine, cpus: int) -> bytes:
+def idle_poll(m: Machine, cpus: int) -> Steps:
     """Polling loops: the POLL state's if cpuidle is in use, else that of idle=poll."""
-    job = Job()
-    job.step("poll", "exec 4>/dev/cpu_dma_latency; printf '\\0\\0\\0\\0' >&4; sleep 0.02; "
-             + "; ".join(f"put {what} /sys/module/umwait/parameters/idle_poll; "
-                         f"vs-msr 0 0x400000f0={mark}; sleep 0.1; vs-msr 0 0x400000f0={mark + 1}"
-                         for what, mark in IDLE_POLL.items()))
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield ("poll", "exec 4>/dev/cpu_dma_latency; printf '\\0\\0\\0\\0' >&4; sleep 0.02; "
+           + "; ".join(f"put {what} /sys/module/umwait/parameters/idle_poll; "
+                       f"vs-msr 0 0x400000f0={mark}; sleep 0.1; vs-msr 0 0x400000f0={mark + 1}"
+                       for what, mark in IDLE_POLL.items()))
 
 
 #: Clocks in kHz and idle states, shallow first, that each have a mark of their own.
@@ -505,21 +454,18 @@ def sign_mark(khz: int, state: str) -> int:
     return 100 + 2 * (SIGN_KHZ.index(khz) * len(SIGN_STATES) + SIGN_STATES.index(state))
 
 
-def signs(m: Machine, cpus: int) -> bytes:
+def signs(m: Machine, cpus: int) -> Steps:
     """All CPUs busy, then in one idle state after the other, at two clocks."""
-    job = Job()
     for khz in SIGN_KHZ:
-        job.step(f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-                 f"put {khz} {_FREQ}/scaling_setspeed; sleep 0.02; "
-                 f"vs-load -c all -t 0.05 -m {sign_mark(khz, 'busy')}")
+        yield (f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
+               f"put {khz} {_FREQ}/scaling_setspeed; sleep 0.02; "
+               f"vs-load -c all -t 0.05 -m {sign_mark(khz, 'busy')}")
         for state in SIGN_STATES[1:]:
             mark, name = sign_mark(khz, state), state.replace("C0.1", "C0.2")
-            job.step(f"{state}-{khz}", f"put {int(state != 'C0.1')} "
-                     "$CPU/umwait_control/enable_c02; for d in $CPU/cpu*/cpuidle/state*; do "
-                     f'read n <$d/name; [ "$n" = {name} ]; echo $? >$d/disable; done; '
-                     f"vs-load -c all -t 0.002 >/dev/null; vs-load -c none -t 0.1 -m {mark}")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+            yield (f"{state}-{khz}", f"put {int(state != 'C0.1')} "
+                   "$CPU/umwait_control/enable_c02; for d in $CPU/cpu*/cpuidle/state*; do "
+                   f'read n <$d/name; [ "$n" = {name} ]; echo $? >$d/disable; done; '
+                   f"vs-load -c all -t 0.002 >/dev/null; vs-load -c none -t 0.1 -m {mark}")
 
 
 #: Limit of the package's power: above the cores at rest, below all at turbo.
@@ -527,24 +473,21 @@ POWER_LIMIT_W = 125
 _LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
 
 
-def hwp_passive(m: Machine, cpus: int) -> bytes:
+def hwp_passive(m: Machine, cpus: int) -> Steps:
     """The kernel's governor decides, through the same registers; then limits."""
-    job = Job()
-    job.step("registers", f"vs-msr 1 {HWP_REGISTERS}; true")
-    job.step("cpufreq", "dump_cpufreq")
-    job.step("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
-             "vs-load -c 1 -t 0.1 -m 40")
-    job.step("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
-             "vs-load -c 1 -t 0.1 -m 42")
-    job.step("asleep", _load("-c none -t 0.5", 44))
-    job.step("cool", "vs-msr 0 0x1b1")
-    job.step("limit", f"put {POWER_LIMIT_W}000000 {_LIMIT_FILE}; cat {_LIMIT_FILE}; "
-             "vs-load -c all -t 0.15; vs-load -c all -t 0.25 -m 46")
-    job.step("warm", "vs-msr 0 0x1b1")
-    job.step("lifted", f"put 350000000 {_LIMIT_FILE}; vs-load -c all -t 0.1; "
-             "vs-load -c all -t 0.05 -m 48")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "registers", f"vs-msr 1 {HWP_REGISTERS}; true"
+    yield "cpufreq", "dump_cpufreq"
+    yield ("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
+           "vs-load -c 1 -t 0.1 -m 40")
+    yield ("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
+           "vs-load -c 1 -t 0.1 -m 42")
+    yield "asleep", _load("-c none -t 0.5", 44)
+    yield "cool", "vs-msr 0 0x1b1"
+    yield ("limit", f"put {POWER_LIMIT_W}000000 {_LIMIT_FILE}; cat {_LIMIT_FILE}; "
+           "vs-load -c all -t 0.15; vs-load -c all -t 0.25 -m 46")
+    yield "warm", "vs-msr 0 0x1b1"
+    yield ("lifted", f"put 350000000 {_LIMIT_FILE}; vs-load -c all -t 0.1; "
+           "vs-load -c all -t 0.05 -m 48")
 
 
 INVARIANCE = "$CPU/freq_invariance"
@@ -562,44 +505,38 @@ def _try(value: str, path: str) -> str:
             f"else echo '{value}:refused'; fi; {_SHOW}; ")
 
 
-def invariance_control(m: Machine, cpus: int) -> bytes:
+def invariance_control(m: Machine, cpus: int) -> Steps:
     """Policies and no_turbo."""
-    job = Job()
-    job.step("boot", _SHOW)
+    yield "boot", _SHOW
     for word in POLICIES:
-        job.step(f"policy-{word}", _try(word, f"{INVARIANCE}/policy"))
-    job.step("reset", f"put 3c {INVARIANCE}/policy")
+        yield f"policy-{word}", _try(word, f"{INVARIANCE}/policy")
+    yield "reset", f"put 3c {INVARIANCE}/policy"
     for i, word in enumerate(BAD_POLICIES):
-        job.step(f"bad-{i}", _try(word, f"{INVARIANCE}/policy"))
-    job.step("load", f"vs-load -c 1 -t 0.1; {_SHOW}")
-    job.step("no_turbo", f"for i in $(seq {TOGGLES}); do for off in 1 0; do "
-             "put $off $CPU/intel_pstate/no_turbo; echo $off $(cat "
-             "$CPU/cpu[0-9]*/freq_invariance/max_ratio); done; done")
-    job.step("limit", f"put 1c {INVARIANCE}/policy; dump $CPU/cpu[0-9]*/freq_invariance/max_ratio "
-             "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield f"bad-{i}", _try(word, f"{INVARIANCE}/policy")
+    yield "load", f"vs-load -c 1 -t 0.1; {_SHOW}"
+    yield ("no_turbo", f"for i in $(seq {TOGGLES}); do for off in 1 0; do "
+           "put $off $CPU/intel_pstate/no_turbo; echo $off $(cat "
+           "$CPU/cpu[0-9]*/freq_invariance/max_ratio); done; done")
+    yield ("limit", f"put 1c {INVARIANCE}/policy; dump $CPU/cpu[0-9]*/freq_invariance/max_ratio "
+           "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq")
 
 
-def invariance_boost(m: Machine, cpus: int) -> bytes:
+def invariance_boost(m: Machine, cpus: int) -> Steps:
     """The divisor follows AMD's boost, through either driver."""
-    job = Job()
-    job.step("boot", _SHOW + "; dump_cpufreq")
+    yield "boot", _SHOW + "; dump_cpufreq"
     for word in ("boost", "nominal", "4c", "midpoint"):
-        job.step(f"policy-{word}", _try(word, f"{INVARIANCE}/policy"))
+        yield f"policy-{word}", _try(word, f"{INVARIANCE}/policy")
     switch = "$CPU/cpufreq/boost"
-    job.step("boost", f"for i in $(seq {TOGGLES}); do for on in 0 1; do "
-             f"put $on {switch} || return 1; "
-             "echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
-             "/ $(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq); done; done")
+    yield ("boost", f"for i in $(seq {TOGGLES}); do for on in 0 1; do "
+           f"put $on {switch} || return 1; "
+           "echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
+           "/ $(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq); done; done")
     # Of one policy after the other; then of all, by the common file
     local = "$CPU/cpufreq/policy%d/boost"
-    job.step("local-boost", "".join(
-        f"put {on} {file} || return 1; echo $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio); "
-        for on, file in ((0, local % 0), (0, local % 1), (1, local % 1), (0, switch),
-                         (1, switch))))
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield ("local-boost", "".join(
+      f"put {on} {file} || return 1; echo $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio); "
+      for on, file in ((0, local % 0), (0, local % 1), (1, local % 1), (0, switch),
+                       (1, switch))))
 
 
 #: Written at all files of the series by so many threads (guest/src/vs-hostile.c).
@@ -607,14 +544,11 @@ HOSTILE_WRITES = 20_000
 HOSTILE_THREADS = 4
 
 
-def hostile(m: Machine, cpus: int) -> bytes:
+def hostile(m: Machine, cpus: int) -> Steps:
     """What is no value is refused, and the kernel says nothing to any of it."""
-    job = Job()
-    job.step("boot", "dmesg -c")
-    job.step("user", "vs-hostile -u")
-    job.step("writes", f"vs-hostile {HOSTILE_WRITES} {HOSTILE_THREADS}")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "boot", "dmesg -c"
+    yield "user", "vs-hostile -u"
+    yield "writes", f"vs-hostile {HOSTILE_WRITES} {HOSTILE_THREADS}"
 
 
 #: On the kernel's command line, by parameter; None: no value at all. All in one boot, as
@@ -630,12 +564,9 @@ HOSTILE_POLICIES = ("", "0c", "10000c", "OFF", "4c,1c", "4c 1c", "%s%n", "4" * 3
 PARAMETERS = "/sys/module/*/parameters"
 
 
-def parameters(m: Machine, cpus: int) -> bytes:
-    job = Job()
-    job.step("parameters", f"dump {PARAMETERS}/* {INVARIANCE}/* $CPU/cpuidle/current_governor "
-             "$CPU/cpu0/cpuidle/state*/disable")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+def parameters(m: Machine, cpus: int) -> Steps:
+    yield ("parameters", f"dump {PARAMETERS}/* {INVARIANCE}/* $CPU/cpuidle/current_governor "
+           "$CPU/cpu0/cpuidle/state*/disable")
 
 
 #: Counters broken on one CPU each, CPU 0 looks on; times as in RUNTIME_FAULTS.
@@ -657,33 +588,27 @@ FAULT_SECONDS = (2, 3, 4)
 FAULT_LOOKS = 30
 
 
-def invariance_faults(m: Machine, cpus: int) -> bytes:
+def invariance_faults(m: Machine, cpus: int) -> Steps:
     """CPUs 1-3 are busy around each second's faults; CPU 0 reads their state."""
-    job = Job()
     look = ("echo look $(($(vs-msr 0 0x10 | cut -d' ' -f2))); "
             "dump $CPU/cpu[123]/freq_invariance/*")
     for second in FAULT_SECONDS:
         begin = int(m.tsc_khz * 1000 * (second - 0.1))
-        job.step(f"second-{second}",
-                 f"until [ $(($(vs-msr 0 0x10 | cut -d' ' -f2))) -gt {begin} ]; "
-                 f"do sleep 0.01; done; vs-load -c 1-3 -t 0.7 & "
-                 f"for i in $(seq {FAULT_LOOKS}); do {look}; sleep 0.01; done; wait; {look}")
-    job.step("invariance", _SHOW)
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"second-{second}",
+               f"until [ $(($(vs-msr 0 0x10 | cut -d' ' -f2))) -gt {begin} ]; "
+               f"do sleep 0.01; done; vs-load -c 1-3 -t 0.7 & "
+               f"for i in $(seq {FAULT_LOOKS}); do {look}; sleep 0.01; done; wait; {look}")
+    yield "invariance", _SHOW
 
 
-def suspend(m: Machine, cpus: int) -> bytes:
+def suspend(m: Machine, cpus: int) -> Steps:
     """Suspend to RAM until the clock's alarm: firmware starts the CPUs anew."""
-    job = Job()
     counters = "; ".join(f"echo cpu {cpu}; vs-msr {cpu} 0xe7 0xe8" for cpu in range(cpus))
     alarm = "/sys/class/rtc/rtc0/wakealarm"
-    job.step("before", f"vs-load -c all -t 0.5; cat /sys/power/mem_sleep; {counters}; {_SHOW}")
-    job.step("suspend", f"put 0 {alarm}; put +2 {alarm}; put mem /sys/power/state; {counters}; "
-             f"{_SHOW}")
-    job.step("after", f"vs-load -c all -t 0.2; {_SHOW}; cat $CPU/cpu*/cpufreq/scaling_cur_freq")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "before", f"vs-load -c all -t 0.5; cat /sys/power/mem_sleep; {counters}; {_SHOW}"
+    yield ("suspend", f"put 0 {alarm}; put +2 {alarm}; put mem /sys/power/state; {counters}; "
+           f"{_SHOW}")
+    yield "after", f"vs-load -c all -t 0.2; {_SHOW}; cat $CPU/cpu*/cpufreq/scaling_cur_freq"
 
 
 #: Mixed parts: a CPU of either kind, beside CPU 0 of the first.
@@ -727,30 +652,28 @@ def _governed(cpu: int, khz: int, work_permille: int) -> str:
     return (f"put schedutil {_FREQ}/scaling_governor; vs-util -c {cpu} -w {units} -n 130")
 
 
-def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> bytes:
+def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> Steps:
     """CPUs of two kinds: what freq_max is, a task that moves between the two named, and
     one that stays. On AMD parts also all modes of the driver."""
-    job, kind = Job(), m.classes[0]
+    kind = m.classes[0]
     if m.threads > 1:
         small = [cpu for _, cores in m.class_cpus(cpus) for cpu in cores[1::2]]
-        job.step("siblings", "put 0 " + " ".join(f"$CPU/cpu{cpu}/online" for cpu in small))
-    job.step("ratios", f"dump {_RATIOS}")
+        yield "siblings", "put 0 " + " ".join(f"$CPU/cpu{cpu}/online" for cpu in small)
+    yield "ratios", f"dump {_RATIOS}"
     for khz in MOVING_KHZ:
-        job.step(f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-                 f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}" if khz else
-                 f"put performance {_FREQ}/scaling_governor; {SETTLE}")
-        job.step(f"ratios-{khz}", f"dump {_RATIOS}")
-        job.step(f"moving-{khz}", _moving(*on))
-    job.step("governed-0", _governed(on[0], m.max_ratio * m.bus_khz, 1000))
-    job.step("governed-1", _governed(on[1], kind.max_ratio * m.bus_khz, kind.work_permille))
-    job.step("domains", "put Y /sys/kernel/debug/sched/verbose; "
-             "cat /proc/sys/kernel/sched_itmt_enabled; "
-             "dump /sys/kernel/debug/sched/domains/cpu[0-9]*/domain*/flags")
+        yield (f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
+               f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}" if khz else
+               f"put performance {_FREQ}/scaling_governor; {SETTLE}")
+        yield f"ratios-{khz}", f"dump {_RATIOS}"
+        yield f"moving-{khz}", _moving(*on)
+    yield "governed-0", _governed(on[0], m.max_ratio * m.bus_khz, 1000)
+    yield "governed-1", _governed(on[1], kind.max_ratio * m.bus_khz, kind.work_permille)
+    yield ("domains", "put Y /sys/kernel/debug/sched/verbose; "
+           "cat /proc/sys/kernel/sched_itmt_enabled; "
+           "dump /sys/kernel/debug/sched/domains/cpu[0-9]*/domain*/flags")
     if boost:
-        job.step("policy", "put midpoint $CPU/freq_invariance/policy")
-        job.step("drivers", amd_drivers())
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield "policy", "put midpoint $CPU/freq_invariance/policy"
+        yield "drivers", amd_drivers()
 
 
 #: Modes of a cpufreq driver, one after the other.
@@ -770,42 +693,37 @@ FIRMWARE_S = 3
 NO_TURBO_BY_FIRMWARE = f"* msr msr=0x1a0 value=0x4000850089 for={FIRMWARE_S}s\n"
 
 
-def intel_drivers(m: Machine, cpus: int) -> bytes:
+def intel_drivers(m: Machine, cpus: int) -> Steps:
     """Turbo off in firmware, then on; intel_pstate's modes with no_turbo off and on."""
-    job, no_turbo = Job(), "$CPU/intel_pstate/no_turbo"
-    job.step("firmware", _looks(_RATIOS) + f"look off; put 0 {no_turbo}; look refused; "
-             f"until [ $(cut -d. -f1 /proc/uptime) -gt {FIRMWARE_S} ]; do sleep 0.1; done; "
-             f"put 0 {no_turbo}; look on")
-    job.step("later", _looks(_RATIOS) + "".join(
-        "".join(f"vs-msr {cpu} 0x1a0={value} >/dev/null; " for cpu in range(cpus))
-        + f"put 0 {no_turbo}; look {word}; "
-        for word, value in (("off", "0x4000850089"), ("on", "0x850089"))))
-    job.step("modes", _looks(_RATIOS) + "".join(
-        f"put {mode} $CPU/intel_pstate/status; look {mode} new; for off in 0 1 0 1; do "
-        f"put $off {no_turbo}; look {mode} $off; done; " for mode in INTEL_MODES))
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    no_turbo = "$CPU/intel_pstate/no_turbo"
+    yield ("firmware", _looks(_RATIOS) + f"look off; put 0 {no_turbo}; look refused; "
+           f"until [ $(cut -d. -f1 /proc/uptime) -gt {FIRMWARE_S} ]; do sleep 0.1; done; "
+           f"put 0 {no_turbo}; look on")
+    yield ("later", _looks(_RATIOS) + "".join(
+      "".join(f"vs-msr {cpu} 0x1a0={value} >/dev/null; " for cpu in range(cpus))
+      + f"put 0 {no_turbo}; look {word}; "
+      for word, value in (("off", "0x4000850089"), ("on", "0x850089"))))
+    yield ("modes", _looks(_RATIOS) + "".join(
+      f"put {mode} $CPU/intel_pstate/status; look {mode} new; for off in 0 1 0 1; do "
+      f"put $off {no_turbo}; look {mode} $off; done; " for mode in INTEL_MODES))
 
 
 #: What each tunable of schedutil refuses.
 SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "saturation_us": "-1 x 100001"}
 
 
-def schedutil(m: Machine, cpus: int) -> bytes:
+def schedutil(m: Machine, cpus: int) -> Steps:
     """The governor's tunables and units, and a task that becomes CPU-bound."""
-    job = Job()
     files = "$CPU/cpufreq/schedutil"
-    job.step("defaults", f"dump {files}/*")
+    yield "defaults", f"dump {files}/*"
     for name, values in SCHEDUTIL_REFUSED.items():
-        job.step(f"refused-{name}", f"before=$(cat {files}/{name}); for v in {values}; do "
-                 f"echo $v 2>/dev/null >{files}/{name} && echo took $v; done; "
-                 f'[ "$(cat {files}/{name})" = "$before" ] || echo changed')
+        yield (f"refused-{name}", f"before=$(cat {files}/{name}); for v in {values}; do "
+               f"echo $v 2>/dev/null >{files}/{name} && echo took $v; done; "
+               f'[ "$(cat {files}/{name})" = "$before" ] || echo changed')
     # 5 % of 10 ms, then busy
-    job.step("steps", "vs-rise -c 1 -m step -r 38 -n 5 -k 12 -w 59000")
-    job.step("kselftest", "/selftests/schedutil/tunables.sh")
-    job.step("chains", "/selftests/sched_chains/chains.sh")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield "steps", "vs-rise -c 1 -m step -r 38 -n 5 -k 12 -w 59000"
+    yield "kselftest", "/selftests/schedutil/tunables.sh"
+    yield "chains", "/selftests/sched_chains/chains.sh"
 
 
 #: Cycles of 1000 instructions in the kernel and in user space.
@@ -813,29 +731,25 @@ RATES = ((1000, 8000), (2000, 8000), (1000, 4000), (2000, 4000))
 CALLS_MARK, CALLS_TIMES = 70, 5
 
 
-def rates(m: Machine, cpus: int) -> bytes:
+def rates(m: Machine, cpus: int) -> Steps:
     """System calls on one CPU, several times, then work in user space."""
-    job = Job()
-    job.step("settle", "sleep 2")
+    yield "settle", "sleep 2"
     for mark in range(CALLS_MARK, CALLS_MARK + 2 * CALLS_TIMES, 2):
-        job.step(f"calls-{mark}", f"vs-msr 1 {MARK}={mark}; "
-                 "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=20000; "
-                 f"vs-msr 1 {MARK}={mark + 1}")
-    job.step("user", "vs-load -c 1 -t 0.2")
-    return job.archive()
+        yield (f"calls-{mark}", f"vs-msr 1 {MARK}={mark}; "
+               "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=20000; "
+               f"vs-msr 1 {MARK}={mark + 1}")
+    yield "user", "vs-load -c 1 -t 0.2"
 
 
 #: Who wakes whom.
 PAIRS = ((0, 1), (1, 0), (0, 3), (3, 0), (2, 1), (1, 2))
 
 
-def wakes(m: Machine, cpus: int) -> bytes:
-    job = Job()
-    job.step("settle", "sleep 1")
+def wakes(m: Machine, cpus: int) -> Steps:
+    yield "settle", "sleep 1"
     for caller, callee in PAIRS:
-        job.step(f"wake-{caller}-{callee}",
-                 f"vs-wake -m signal -k {caller} -c {callee} -n 300")
-    return job.archive()
+        yield (f"wake-{caller}-{callee}",
+               f"vs-wake -m signal -k {caller} -c {callee} -n 300")
 
 
 #: Writes 0x199 on CPUs 1 and 2 in turn, each after a mark of its own, so many times.
@@ -843,30 +757,26 @@ SWITCHES = 40
 SWITCH_MARK = 1000
 
 
-def switches(m: Machine, cpus: int) -> bytes:
+def switches(m: Machine, cpus: int) -> Steps:
     """Two clocks by turns on two CPUs that execute all the while; then turbo limits."""
-    job = Job()
     low, high = m.min_ratio + 2, m.base_ratio - 1
-    job.step("switches", "vs-load -c 1-2 -t 2 & sleep 0.3; "
-             f"i=0; while [ $i -lt {2 * SWITCHES} ]; do "
-             f"r=$((i / 2 % 2 ? {low} : {high})); "
-             f"vs-msr $((1 + i % 2)) {MARK}=$(({SWITCH_MARK} + i)) 0x199=$((r << 8)); "
-             "usleep $((i * 173 % 1000 + 2500)); i=$((i + 1)); done; "
-             f"vs-msr 0 {MARK}={SWITCH_MARK - 1}; wait")
-    job.step("turbo", "for c in 0 1 2 3; do "
-             f"vs-msr $c 0x199=$(({m.max_ratio} << 8)); done; "
-             "for c in 3 2-3 1-3 all; do vs-load -c $c -t 0.02; done")
-    return job.archive()
+    yield ("switches", "vs-load -c 1-2 -t 2 & sleep 0.3; "
+           f"i=0; while [ $i -lt {2 * SWITCHES} ]; do "
+           f"r=$((i / 2 % 2 ? {low} : {high})); "
+           f"vs-msr $((1 + i % 2)) {MARK}=$(({SWITCH_MARK} + i)) 0x199=$((r << 8)); "
+           "usleep $((i * 173 % 1000 + 2500)); i=$((i + 1)); done; "
+           f"vs-msr 0 {MARK}={SWITCH_MARK - 1}; wait")
+    yield ("turbo", "for c in 0 1 2 3; do "
+           f"vs-msr $c 0x199=$(({m.max_ratio} << 8)); done; "
+           "for c in 3 2-3 1-3 all; do vs-load -c $c -t 0.02; done")
 
 
-def returns(m: Machine, cpus: int) -> bytes:
+def returns(m: Machine, cpus: int) -> Steps:
     """Back at once to the clock that was before, and after a while."""
-    job = Job()
-    job.step("userspace", f"put userspace {_FREQ}/scaling_governor")
+    yield "userspace", f"put userspace {_FREQ}/scaling_governor"
     for name, wait in (("soon", "-w 0 -x 5"), ("late", "-w 200 -x 3000")):
         for way, ends in (("up", "-f 2000000 -t 2250000"), ("down", "-f 2250000 -t 2000000")):
-            job.step(f"{way}-{name}", f"vs-switch -c 1 -n 40 {wait} {ends}")
-    return job.archive()
+            yield f"{way}-{name}", f"vs-switch -c 1 -n 40 {wait} {ends}"
 
 
 #: Windows of power limit 1 that register 0x610 can show, in s, by their marks.
@@ -883,53 +793,40 @@ def limit_value(watts: float, window_s: float, clamp: bool, watts_2: float = 0) 
     return one | two << 32
 
 
-def limits(m: Machine, cpus: int) -> bytes:
+def limits(m: Machine, cpus: int) -> Steps:
     """What the fields of 0x610 say: limit 2, clamping, the time window."""
-    job = Job()
-    job.step("hwp", "vs-msr 1 0x772 0x773; true")
-    job.step("register", "vs-msr 0 0x610")
+    yield "hwp", "vs-msr 1 0x772 0x773; true"
+    yield "register", "vs-msr 0 0x610"
     free = f"0x610={limit_value(350, 0.25, True):#x}"
-
-    def loaded(name: str, value: int, mark: int) -> None:
-        job.step(name, f"vs-msr 0 0x610={value:#x}; vs-load -c all -t 0.15; "
-                 f"vs-load -c all -t 0.1 -m {mark}; vs-msr 0 {free}; sleep 0.1")
-
-    job.step("free", f"vs-msr 0 {free}; sleep 0.2; vs-load -c none -t 0.2 -m 40; "
-             "vs-load -c all -t 0.1; vs-load -c all -t 0.1 -m 42; sleep 0.5")
-    loaded("second", limit_value(350, 0.0625, True, WINDOW_W), 44)
-    loaded("not-clamped", limit_value(LOW_W, 0.0078125, False), 46)
-    loaded("clamped", limit_value(LOW_W, 0.0078125, True), 48)
+    yield ("free", f"vs-msr 0 {free}; sleep 0.2; vs-load -c none -t 0.2 -m 40; "
+           "vs-load -c all -t 0.1; vs-load -c all -t 0.1 -m 42; sleep 0.5")
+    for name, value, mark in (("second", limit_value(350, 0.0625, True, WINDOW_W), 44),
+                              ("not-clamped", limit_value(LOW_W, 0.0078125, False), 46),
+                              ("clamped", limit_value(LOW_W, 0.0078125, True), 48)):
+        yield (name, f"vs-msr 0 0x610={value:#x}; vs-load -c all -t 0.15; "
+               f"vs-load -c all -t 0.1 -m {mark}; vs-msr 0 {free}; sleep 0.1")
     for window_s, mark in WINDOWS_S.items():
-        job.step(f"window-{mark}", f"vs-msr 0 0x610={limit_value(WINDOW_W, window_s, True):#x}"
-                 f"; sleep 2; vs-load -c all -t 0.8 -m {mark}; vs-msr 0 {free}; sleep 0.5")
-    return job.archive()
+        yield (f"window-{mark}", f"vs-msr 0 0x610={limit_value(WINDOW_W, window_s, True):#x}"
+               f"; sleep 2; vs-load -c all -t 0.8 -m {mark}; vs-msr 0 {free}; sleep 0.5")
 
 
-def utilisation_fixed(m: Machine, cpus: int) -> bytes:
+def utilisation_fixed(m: Machine, cpus: int) -> Steps:
     """Periodic work at each P-state, and at the lowest without and with turbo."""
-    job = Job()
-    utilisation.take_over(job)
-    utilisation.fixed_step(job, "clocks", 1, utilisation.clocks(m))
+    yield utilisation.TAKE_OVER
+    yield utilisation.fixed_step("clocks", 1, utilisation.clocks(m))
     for name, mark, off in (("no-turbo", 2, 1), ("turbo", 3, 0)):
-        job.step(f"{name}-switch", f"put {off} $CPU/intel_pstate/no_turbo")
-        utilisation.fixed_step(job, name, mark, utilisation.clocks(m)[:1])
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield f"{name}-switch", f"put {off} $CPU/intel_pstate/no_turbo"
+        yield utilisation.fixed_step(name, mark, utilisation.clocks(m)[:1])
 
 
-def utilisation_bytes(m: Machine, cpus: int) -> bytes:
-    job = Job()
-    utilisation.take_over(job)
-    utilisation.fixed_step(job, "clocks", 1, [2_200_000, 2_900_000])
-    job.step("dmesg", "dmesg")
-    return job.archive()
+def utilisation_bytes(m: Machine, cpus: int) -> Steps:
+    yield utilisation.TAKE_OVER
+    yield utilisation.fixed_step("clocks", 1, [2_200_000, 2_900_000])
 
 
-def utilisation_changing(m: Machine, cpus: int) -> bytes:
-    job = Job()
-    utilisation.take_over(job)
-    utilisation.changing_steps(job, m, utilisation.changing_cells())
-    return job.archive()
+def utilisation_changing(m: Machine, cpus: int) -> Steps:
+    yield utilisation.TAKE_OVER
+    yield from utilisation.changing_steps(m, utilisation.changing_cells())
 
 
 #: Of the AMD part with fast and dense cores: one clock for both, and the lists of marks.
@@ -937,37 +834,29 @@ KINDS_KHZ = 2_000_000
 KINDS_MARKS = {("boost", 0): 1, ("boost", 3): 2, ("no-boost", 0): 3, ("no-boost", 3): 4}
 
 
-def utilisation_kinds(m: Machine, cpus: int) -> bytes:
+def utilisation_kinds(m: Machine, cpus: int) -> Steps:
     """The same work on a fast core and on a dense one, with boost and without."""
-    job = Job()
-    utilisation.take_over(job)
+    yield utilisation.TAKE_OVER
     for (boost, cpu), mark in KINDS_MARKS.items():
-        job.step(f"{boost}-{cpu}-switch", f"put {int(boost == 'boost')} $CPU/cpufreq/boost; "
-                 f"put userspace {_FREQ}/scaling_governor")
-        utilisation.fixed_step(job, f"{boost}-{cpu}", mark, [KINDS_KHZ], cpu)
-    job.step("dmesg", "dmesg")
-    return job.archive()
+        yield (f"{boost}-{cpu}-switch", f"put {int(boost == 'boost')} $CPU/cpufreq/boost; "
+               f"put userspace {_FREQ}/scaling_governor")
+        yield utilisation.fixed_step(f"{boost}-{cpu}", mark, [KINDS_KHZ], cpu)
 
 
 #: A CPU asks for its highest clock and gets 1.2 GHz.
 LIMITED_RATIO = 12
 
 
-def utilisation_off(m: Machine, cpus: int) -> bytes:
+def utilisation_off(m: Machine, cpus: int) -> Steps:
     """Without invariance: what the frequency of a busy CPU is said to be."""
-    job = Job()
     frequency = f"cat $CPU/cpu{utilisation.CPU}/cpufreq/scaling_cur_freq"
-    job.step("load", f"vs-load -c {utilisation.CPU} -t 1.5 & "
-             f"for i in $(seq 10); do sleep 0.1; {frequency}; done; wait")
-    job.step("dmesg", "dmesg")
-    return job.archive()
+    yield ("load", f"vs-load -c {utilisation.CPU} -t 1.5 & "
+           f"for i in $(seq 10); do sleep 0.1; {frequency}; done; wait")
 
 
-def utilisation_faults(m: Machine, cpus: int) -> bytes:
-    job = Job()
-    utilisation.take_over(job)
-    utilisation.faults_step(job)
-    return job.archive()
+def utilisation_faults(m: Machine, cpus: int) -> Steps:
+    yield utilisation.TAKE_OVER
+    yield utilisation.FAULTS_STEP
 
 
 WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
@@ -988,143 +877,106 @@ MIRRORS = (reproduce.wake("device", "C6", 2_700_000, 200),
            reproduce.switch(2_700_000, 1_200_000, samples=60))
 
 
-def mirrored(m: Machine, cpus: int) -> bytes:
-    return validate.job(MIRRORS).archive()
+def mirrored(m: Machine, cpus: int) -> Steps:
+    yield from validate.job(MIRRORS).steps
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "repeat-1": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
-    "repeat-2": Scenario("sapphire-rapids", "base", "deterministic", 4, repeat, PASSIVE),
-    "speed": Scenario("sapphire-rapids", "base", "deterministic", 2, speed, PASSIVE),
-    "memory": Scenario(str(Path(__file__).with_name("memory-bound.toml")), "base",
-                       "deterministic", 2, speed, PASSIVE),
-    "turbo-bytes": Scenario("e5-2698-v4", "base", "deterministic", 8, turbo, PASSIVE),
-    "turbo-groups": Scenario("sapphire-rapids", "base", "deterministic", 6, turbo, PASSIVE),
-    "two-packages": Scenario("e5-2670-v3", "base", "deterministic", 16, topology, PASSIVE),
-    "waitpkg": Scenario("sapphire-rapids", "base", "deterministic", 2, waitpkg),
-    "no-waitpkg": Scenario("e5-2698-v4", "base", "deterministic", 2, waitpkg),
-    "faults": Scenario("sapphire-rapids", "base", "deterministic", 4, faulty, PASSIVE,
-                       RUNTIME_FAULTS),
-    "lost-turbo": Scenario("sapphire-rapids", "base", "deterministic", 2, look, PASSIVE,
-                           LOST_TURBO),
-    "zero-counters": Scenario("sapphire-rapids", "base", "deterministic", 2, look,
-                              PASSIVE, ZERO_COUNTERS),
-    "knobs": Scenario(str(Path(__file__).with_name("knobs.toml")), "base",
-                      "deterministic", 2, knobs, "intel_pstate=disable"),
-    "hwp-active": Scenario("sapphire-rapids-hwp", "base", "deterministic", 2, hwp_active,
-                           "intel_pstate=active"),
-    "hwp-passive": Scenario("sapphire-rapids-hwp", "base", "deterministic", 4,
-                            hwp_passive, PASSIVE),
-    "amd": Scenario("epyc-7742", "base", "deterministic", 2, amd),
-    "amd-pstate": Scenario("epyc-7763", "base", "deterministic", 2, amd_pstate,
-                           "amd_pstate=passive"),
-    "amd-pstate-active": Scenario("epyc-7763", "base", "deterministic", 2, amd_pstate,
-                                  "amd_pstate=active"),
-    "two-kinds-amd": Scenario("ryzen-5-7545u", "base", "deterministic", 4, kinds,
-                              "amd_pstate=passive"),
-    "two-kinds-intel": Scenario("core-i9-12900k", "base", "deterministic", 4, kinds,
-                                PASSIVE),
-    "hour": Scenario("sapphire-rapids", "base", "deterministic", 1, hour, PASSIVE),
-    "smt": Scenario("sapphire-rapids-smt", "base", "deterministic", 6, smt, PASSIVE),
-    "invariance-control": Scenario("e5-2698-v4", "patched", "deterministic", 8,
-                                   invariance_control, PASSIVE + " freq_invariance=nonsense"),
-    "invariance-faults": Scenario("sapphire-rapids", "patched", "deterministic", 4,
-                                  invariance_faults, PASSIVE, COUNTER_FAULTS),
-    "invariance-faults-base": Scenario("sapphire-rapids", "base", "deterministic", 4,
-                                       invariance_faults, PASSIVE, COUNTER_FAULTS),
-    "invariance-acpi": Scenario("epyc-7742", "patched", "deterministic", 2, invariance_boost),
-    "invariance-amd-pstate": Scenario("epyc-7763", "patched", "deterministic", 2,
-                                      invariance_boost,
-                                      "amd_pstate=passive freq_invariance=boost"),
-    "invariance-two-kinds": Scenario("ryzen-5-7545u", "patched", "deterministic", 4,
-                                     messages, "amd_pstate=passive"),
-    "amd-patched": Scenario("epyc-7742", "patched", "deterministic", 2, messages),
-    "utilisation": Scenario("sapphire-rapids", "patched", "deterministic", 2,
-                            utilisation_fixed, PASSIVE),
-    "utilisation-bytes": Scenario("e5-2698-v4", "patched", "deterministic", 2,
-                                  utilisation_bytes, PASSIVE),
-    "utilisation-changing": Scenario("sapphire-rapids", "patched", "deterministic", 2,
-                                     utilisation_changing, PASSIVE),
-    "utilisation-faults": Scenario("sapphire-rapids", "patched", "deterministic", 2,
-                                   utilisation_faults, PASSIVE, utilisation.FAULT_LINES),
-    "utilisation-kinds": Scenario("ryzen-5-7545u", "patched", "deterministic", 4,
-                                  utilisation_kinds, "amd_pstate=passive"),
-    "utilisation-off": Scenario("sapphire-rapids", "patched", "deterministic", 2,
-                                utilisation_off, PASSIVE + " freq_invariance=off",
-                                f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
+    "repeat-1": Scenario(repeat, cpus=4),
+    "repeat-2": Scenario(repeat, cpus=4),
+    "speed": Scenario(speed),
+    "memory": Scenario(speed, _own("memory-bound.toml")),
+    "turbo-bytes": Scenario(turbo, "e5-2698-v4", cpus=8),
+    "turbo-groups": Scenario(turbo, cpus=6),
+    "two-packages": Scenario(topology, "e5-2670-v3", cpus=16),
+    "waitpkg": Scenario(waitpkg, append=""),
+    "no-waitpkg": Scenario(waitpkg, "e5-2698-v4", append=""),
+    "faults": Scenario(faulty, cpus=4, faults=RUNTIME_FAULTS),
+    "lost-turbo": Scenario(look, faults=LOST_TURBO),
+    "zero-counters": Scenario(look, faults=ZERO_COUNTERS),
+    "knobs": Scenario(knobs, _own("knobs.toml"), append="intel_pstate=disable"),
+    "hwp-active": Scenario(hwp_active, "sapphire-rapids-hwp", append="intel_pstate=active"),
+    "hwp-passive": Scenario(hwp_passive, "sapphire-rapids-hwp", cpus=4),
+    "amd": Scenario(amd, "epyc-7742", append=""),
+    "amd-pstate": Scenario(amd_pstate, "epyc-7763", append="amd_pstate=passive"),
+    "amd-pstate-active": Scenario(amd_pstate, "epyc-7763", append="amd_pstate=active"),
+    "two-kinds-amd": Scenario(kinds, "ryzen-5-7545u", cpus=4, append="amd_pstate=passive"),
+    "two-kinds-intel": Scenario(kinds, "core-i9-12900k", cpus=4),
+    "hour": Scenario(hour, cpus=1),
+    "smt": Scenario(smt, "sapphire-rapids-smt", cpus=6),
+    "invariance-control": _patched(
+        invariance_control, "e5-2698-v4", cpus=8, append=PASSIVE + " freq_invariance=nonsense"),
+    "invariance-faults": _patched(invariance_faults, cpus=4, faults=COUNTER_FAULTS),
+    "invariance-faults-base": Scenario(invariance_faults, cpus=4, faults=COUNTER_FAULTS),
+    "invariance-acpi": _patched(invariance_boost, "epyc-7742", append=""),
+    "invariance-amd-pstate": _patched(
+        invariance_boost, "epyc-7763", append="amd_pstate=passive freq_invariance=boost"),
+    "invariance-two-kinds": _patched(
+        messages, "ryzen-5-7545u", cpus=4, append="amd_pstate=passive"),
+    "amd-patched": _patched(messages, "epyc-7742", append=""),
+    "utilisation": _patched(utilisation_fixed),
+    "utilisation-bytes": _patched(utilisation_bytes, "e5-2698-v4"),
+    "utilisation-changing": _patched(utilisation_changing),
+    "utilisation-faults": _patched(utilisation_faults, faults=utilisation.FAULT_LINES),
+    "utilisation-kinds": _patched(
+        utilisation_kinds, "ryzen-5-7545u", cpus=4, append="amd_pstate=passive"),
+    "utilisation-off": _patched(
+        utilisation_off, append=PASSIVE + " freq_invariance=off",
+        faults=f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
     # Virtual time stands still while the machine sleeps, where it follows instructions
-    "suspend": Scenario("sapphire-rapids", "patched", "free", 2, suspend, PASSIVE),
-    "invariance-hybrid": Scenario("core-i9-12900k", "patched", "deterministic", 4,
-                                  partial(mixed, on=MIXED["invariance-hybrid"]), PASSIVE),
-    "invariance-hybrid-smt": Scenario(str(Path(__file__).with_name("hybrid-smt.toml")),
-                                      "patched", "deterministic", 8,
-                                      partial(mixed, on=MIXED["invariance-hybrid-smt"]),
-                                      PASSIVE),
-    "invariance-mixed-amd": Scenario("ryzen-5-7545u", "patched", "deterministic", 6,
-                                     partial(mixed, on=MIXED["invariance-mixed-amd"],
-                                             boost=True),
-                                     "amd_pstate=passive "
-                                     "cpufreq.default_governor=performance"),
-    "invariance-intel-drivers": Scenario("sapphire-rapids-hwp", "patched", "deterministic",
-                                         2, intel_drivers, "intel_pstate=active",
-                                         NO_TURBO_BY_FIRMWARE),
-    "free": Scenario("sapphire-rapids", "base", "free", 2, witness, PASSIVE),
+    "suspend": _patched(suspend, mode="free"),
+    "invariance-hybrid": _patched(
+        partial(mixed, on=MIXED["invariance-hybrid"]), "core-i9-12900k", cpus=4),
+    "invariance-hybrid-smt": _patched(
+        partial(mixed, on=MIXED["invariance-hybrid-smt"]), _own("hybrid-smt.toml"), cpus=8),
+    "invariance-mixed-amd": _patched(
+        partial(mixed, on=MIXED["invariance-mixed-amd"], boost=True), "ryzen-5-7545u",
+        cpus=6,
+        append="amd_pstate=passive cpufreq.default_governor=performance"),
+    "invariance-intel-drivers": _patched(
+        intel_drivers, "sapphire-rapids-hwp", append="intel_pstate=active",
+        faults=NO_TURBO_BY_FIRMWARE),
+    "free": Scenario(witness, mode="free"),
 }
 for _kernel, _user in RATES:
     SCENARIOS[f"rates-{_kernel}-{_user}"] = Scenario(
-        "sapphire-rapids", "base", "deterministic", 2, rates, PASSIVE,
-        time={"kernel_cycles_per_1000_insns": _kernel, "user_cycles_per_1000_insns": _user})
+        rates, time={"kernel_cycles_per_1000_insns": _kernel, "user_cycles_per_1000_insns": _user})
 for _quantum in (1_000, 10_000):
     SCENARIOS[f"wakes-{_quantum}"] = Scenario(
-        "sapphire-rapids", "base", "deterministic", 4, wakes,
-        PASSIVE + " intel_idle.max_cstate=1", time={"quantum_ns": _quantum})
+        wakes, cpus=4, append=PASSIVE + " intel_idle.max_cstate=1", time={"quantum_ns": _quantum})
 for _name in ("platinum-8180", "sapphire-rapids"):
     SCENARIOS[f"switches-{_name}"] = Scenario(
-        _name, "base", "deterministic", 4, switches, "intel_pstate=disable cpufreq.off=1")
-SCENARIOS["mirrored"] = Scenario("e5-2697-v2", "patched", "deterministic", 2, mirrored,
-                                 "intel_pstate=passive")
-SCENARIOS["returns"] = Scenario("epyc-7742", "base", "deterministic", 2, returns)
-SCENARIOS["limits"] = Scenario("sapphire-rapids-hwp", "base", "deterministic", 4, limits,
-                               PASSIVE)
-SCENARIOS["teo"] = Scenario("platinum-8180", "patched", "deterministic", 2, idle_governor,
-                            f"{PASSIVE} kunit.enable=1 kunit.filter_glob=cpuidle*")
-SCENARIOS["schedutil"] = Scenario("sapphire-rapids", "patched", "deterministic", 4,
-                                  schedutil, "intel_pstate=passive kunit.enable=1 "
-                                  "kunit.filter_glob=schedutil*")
-SCENARIOS["c02"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, c02, PASSIVE)
-SCENARIOS["signs"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, signs, PASSIVE)
-SCENARIOS["poll-state"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll)
-SCENARIOS["poll-loop"] = Scenario("sapphire-rapids", "patched", "deterministic", 2, idle_poll,
-                                  "idle=poll umwait.idle_poll=c02")
-SCENARIOS["hostile"] = Scenario("sapphire-rapids", "patched", "deterministic", 4, hostile,
-                                "intel_pstate=passive")
-SCENARIOS["parameters"] = Scenario(
-    "sapphire-rapids", "patched", "deterministic", 1, parameters,
-    " ".join(name if value is None else f'{name}="{value}"'
-             for name, values in HOSTILE_PARAMETERS.items() for value in values))
+        switches, _name, cpus=4, append="intel_pstate=disable cpufreq.off=1")
+SCENARIOS["mirrored"] = _patched(mirrored, "e5-2697-v2", append="intel_pstate=passive")
+SCENARIOS["returns"] = Scenario(returns, "epyc-7742", append="")
+SCENARIOS["limits"] = Scenario(limits, "sapphire-rapids-hwp", cpus=4)
+SCENARIOS["teo"] = _patched(
+    idle_governor, "platinum-8180", append=f"{PASSIVE} kunit.enable=1 kunit.filter_glob=cpuidle*")
+SCENARIOS["schedutil"] = _patched(
+    schedutil, cpus=4, append="intel_pstate=passive kunit.enable=1 kunit.filter_glob=schedutil*")
+SCENARIOS["c02"] = _patched(c02)
+SCENARIOS["signs"] = _patched(signs)
+SCENARIOS["poll-state"] = _patched(idle_poll, append="")
+SCENARIOS["poll-loop"] = _patched(idle_poll, append="idle=poll umwait.idle_poll=c02")
+SCENARIOS["hostile"] = _patched(hostile, cpus=4, append="intel_pstate=passive")
+SCENARIOS["parameters"] = _patched(
+    parameters, cpus=1,
+    append=" ".join(name if value is None else f'{name}="{value}"'
+                    for name, values in HOSTILE_PARAMETERS.items() for value in values))
 for _index, _word in enumerate(HOSTILE_POLICIES):
-    SCENARIOS[f"policy-{_index}"] = Scenario(
-        "sapphire-rapids", "patched", "deterministic", 1, parameters,
-        f'freq_invariance="{_word}"')
+    SCENARIOS[f"policy-{_index}"] = _patched(
+        parameters, cpus=1, append=f'freq_invariance="{_word}"')
 for _msr in GP_AT_BOOT:
-    SCENARIOS[f"gp-{_msr:#x}"] = Scenario(
-        "sapphire-rapids", "patched", "deterministic", 1, invariance_at_boot,
-        "intel_pstate=disable", f"* gp msr={_msr:#x}\n")
+    SCENARIOS[f"gp-{_msr:#x}"] = _patched(
+        invariance_at_boot, cpus=1, append="intel_pstate=disable", faults=f"* gp msr={_msr:#x}\n")
 for _name, (_machine, _append, _) in IDLE_STATES.items():
-    SCENARIOS[f"idle-{_name}"] = Scenario(_machine, "patched", "deterministic", 1,
-                                          idle_states, _append)
+    SCENARIOS[f"idle-{_name}"] = _patched(idle_states, _machine, cpus=1, append=_append)
 for _name, _cpus in WITNESS_MACHINES.items():
-    SCENARIOS[f"witness-{_name}"] = Scenario(_name, "base", "deterministic", _cpus,
-                                             witness, PASSIVE)
-    SCENARIOS[f"acpi-{_name}"] = Scenario(_name, "base", "deterministic", 2, acpi,
-                                          "intel_pstate=disable")
-    SCENARIOS[f"patched-{_name}"] = Scenario(_name, "patched", "deterministic", 2,
-                                             messages, "intel_pstate=passive")
+    SCENARIOS[f"witness-{_name}"] = Scenario(witness, _name, cpus=_cpus)
+    SCENARIOS[f"acpi-{_name}"] = Scenario(acpi, _name, append="intel_pstate=disable")
 for _name in FAMILY_MACHINES:
-    SCENARIOS[f"family-{_name}"] = Scenario(_name, "base", "deterministic", 2, family,
-                                            PASSIVE)
-    SCENARIOS[f"patched-{_name}"] = Scenario(_name, "patched", "deterministic", 2,
-                                             messages, "intel_pstate=passive")
+    SCENARIOS[f"family-{_name}"] = Scenario(family, _name)
+for _name in (*WITNESS_MACHINES, *FAMILY_MACHINES):
+    SCENARIOS[f"patched-{_name}"] = _patched(messages, _name, append="intel_pstate=passive")
 for _name in PART_MACHINES:
-    SCENARIOS[f"part-{_name}"] = Scenario(_name, "base", "deterministic", 2, part,
-                                          parts.APPEND)
+    SCENARIOS[f"part-{_name}"] = Scenario(part, _name, append=parts.APPEND)

@@ -34,9 +34,7 @@ def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
 def fixed(args: argparse.Namespace) -> dict:
     """The same periodic work at each P-state."""
     m = machine.load("sapphire-rapids")
-    job = Job()
-    util.take_over(job)
-    util.fixed_step(job, "clocks", 1, util.clocks(m))
+    job = Job([util.TAKE_OVER, util.fixed_step("clocks", 1, util.clocks(m))])
     result = run(args, f"fixed-{Path(args.kernel).name}", m, 2, job,
                  PASSIVE + " freq_invariance=off" * args.off)
     rows = util.fixed(result, util.events(result), "clocks", 1, util.freq_max_khz(m))
@@ -51,9 +49,8 @@ def fixed(args: argparse.Namespace) -> dict:
 def changing(args: argparse.Namespace) -> dict:
     """The clock jumps between lowest and highest every few milliseconds."""
     m = machine.load("sapphire-rapids")
-    job, cells = Job(), util.changing_cells()
-    util.take_over(job)
-    util.changing_steps(job, m, cells, args.length)
+    cells = util.changing_cells()
+    job = Job([util.TAKE_OVER, *util.changing_steps(m, cells, args.length)])
     result = run(args, f"changing-{Path(args.kernel).name}", m, 2, job)
     rows, seen = [], util.events(result)
     for mark, every, work in cells:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Utilisation of periodic work in a guest beside what it should be.
 
-What guests are made to do (`*_job`), and what is read from the result. Nothing here
+The steps of guests, and what is read from the result. Nothing here
 depends on how the kernel does it: utilisation comes from /proc/PID/sched, the clock from
 the model's trace, freq_max from the machine file. Used by invariance.py and by
 tests/test_utilisation.py.
@@ -9,10 +9,10 @@ tests/test_utilisation.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...guest.boot import Result
-from ...guest.job import Job
 from ...machine.machine import Machine
 from ...readers import trace
 from . import pelt
@@ -59,19 +59,18 @@ def clocks(m: Machine) -> list[int]:
     return [r * m.bus_khz for r in range(m.min_ratio, max(m.turbo.ratios) + 1)]
 
 
-def take_over(job: Job) -> None:
-    """All clocks are the highest until somebody asks for another."""
-    job.step("governor", f"put performance {_FREQ}/scaling_governor; sleep 0.01; "
+#: All clocks are the highest until somebody asks for another.
+TAKE_OVER = ("governor", f"put performance {_FREQ}/scaling_governor; sleep 0.01; "
              f"put userspace {_FREQ}/scaling_governor")
 
 
-def fixed_step(job: Job, name: str, mark: int, khz: list[int], cpu: int = CPU) -> None:
+def fixed_step(name: str, mark: int, khz: list[int], cpu: int = CPU) -> tuple[str, str]:
     """The same work at one clock after the other."""
     hold = HOLD * PERIOD_US // 1000
     settle = -(-SETTLE // HOLD)
     wanted = [khz[0]] * settle + khz
-    job.step(name, f"vs-util -c {cpu} -w {UNITS_PER_MS} -p {PERIOD_US} -n {HOLD * len(wanted)} "
-             f"-m {mark} -f {','.join(map(str, wanted))} -l {hold}")
+    return name, (f"vs-util -c {cpu} -w {UNITS_PER_MS} -p {PERIOD_US} -n {HOLD * len(wanted)} "
+                  f"-m {mark} -f {','.join(map(str, wanted))} -l {hold}")
 
 
 @dataclass(frozen=True)
@@ -121,14 +120,13 @@ def changing_cells() -> list[tuple[int, int, Work]]:
     return [(100 + i, every, work) for i, (every, work) in enumerate(cells)]
 
 
-def changing_steps(job: Job, m: Machine, cells: list[tuple[int, int, Work]],
-                   length_ms: int = CHANGING_MS) -> None:
+def changing_steps(m: Machine, cells: list[tuple[int, int, Work]],
+                   length_ms: int = CHANGING_MS) -> Iterator[tuple[str, str]]:
     """The clock jumps between the lowest and the highest."""
     for mark, every, work in cells:
         periods = pelt.SETTLE_NS // 1000 // work.period_us + length_ms * 1000 // work.period_us
-        job.step(f"changing-{mark}", f"vs-util -c {CPU} {work.options} -p {work.period_us} "
-                 f"-n {periods} -m {mark} -f {clocks(m)[0]},{clocks(m)[-1]} "
-                 f"-l {every}")
+        yield (f"changing-{mark}", f"vs-util -c {CPU} {work.options} -p {work.period_us} "
+               f"-n {periods} -m {mark} -f {clocks(m)[0]},{clocks(m)[-1]} -l {every}")
 
 
 def changing(result: Result, seen: trace.Trace, mark: int, max_khz: float) -> pelt.Errors:
@@ -143,10 +141,9 @@ FAULT_LINES = f"{CPU} freeze counter=both at=3s for=1s\n" + "".join(
 FAULT_KHZ = 800_000
 
 
-def faults_step(job: Job) -> None:
-    """Some work in each 5 ms at a low clock, beyond the last fault."""
-    job.step("faults", f"vs-util -c {CPU} -w {UNITS_PER_MS // 4} -p 5000 -n 1300 -m 1 "
-             f"-f {FAULT_KHZ} -l 9999")
+#: Some work in each 5 ms at a low clock, beyond the last fault.
+FAULTS_STEP = ("faults", f"vs-util -c {CPU} -w {UNITS_PER_MS // 4} -p 5000 -n 1300 -m 1 "
+               f"-f {FAULT_KHZ} -l 9999")
 
 
 def fault_scales(result: Result, seen: trace.Trace) -> list[tuple[float, float]]:
