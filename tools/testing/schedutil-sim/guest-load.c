@@ -115,8 +115,10 @@ int main(int argc, char **argv)
 	int i, n = 0;
 	char *cpu;
 
-	if (argc < 4 || pipe(pipes[0]) || pipe(pipes[1]))
-		return 2;
+	if (argc < 4)
+		usage("bursts|work|noise|every|pipe CPUS SECONDS [SIZE [PERIOD]]");
+	if (pipe(pipes[0]) || pipe(pipes[1]))
+		fail("pipe");
 	mode = argv[1];
 	end_ns = now_ns() + atof(argv[3]) * NSEC;
 	size = argc > 4 ? atof(argv[4]) : 0;

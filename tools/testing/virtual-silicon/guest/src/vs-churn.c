@@ -59,10 +59,8 @@ int main(int argc, char **argv)
 	double seconds = argc == 3 ? atof(argv[2]) : 0;
 	unsigned long sum = 0;
 
-	if (threads < 1 || threads > MAX_THREADS || seconds <= 0) {
-		fprintf(stderr, "usage: vs-churn THREADS SECONDS\n");
-		return 2;
-	}
+	if (threads < 1 || threads > MAX_THREADS || seconds <= 0)
+		usage("THREADS SECONDS");
 	for (int i = 0; i < ENTRIES; i++)
 		table[i] = 3 * i;
 	end_ns = now_ns() + seconds * NSEC;

@@ -37,6 +37,12 @@ static inline void fail(const char *what)
 	exit(FAILED);
 }
 
+static inline void usage(const char *arguments)
+{
+	fprintf(stderr, "usage: %s %s\n", program_invocation_short_name, arguments);
+	exit(FAILED);
+}
+
 static inline int64_t now_ns(void)
 {
 	struct timespec t;

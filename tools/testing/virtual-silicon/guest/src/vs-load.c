@@ -168,15 +168,11 @@ static int parse_cpus(const char *text, int *cpus)
 	}
 }
 
-static void usage(void)
-{
-	fprintf(stderr,
-		"usage: vs-load [-c CPUS] [-t SECONDS] [-d DUTY%% | -w UNITS]\n"
-		"               [-p PERIOD_US] [-m MARK] [-P]\n"
-		"  CPUS: a list like 0-3,6, 'all' (default) or 'none'\n"
-		"  MARK: number for the model's trace at the begin; MARK+1 at the end\n");
-	exit(2);
-}
+static const char arguments[] =
+	"[-c CPUS] [-t SECONDS] [-d DUTY% | -w UNITS]\n"
+	"               [-p PERIOD_US] [-m MARK] [-P]\n"
+	"  CPUS: a list like 0-3,6, 'all' (default) or 'none'\n"
+	"  MARK: number for the model's trace at the begin; MARK+1 at the end";
 
 static void run(struct worker *workers, int count)
 {
@@ -211,12 +207,12 @@ int main(int argc, char **argv)
 		case 'p': options.period_ns = atoll(optarg) * 1000; break;
 		case 'm': options.mark = strtol(optarg, NULL, 0); break;
 		case 'P': options.pause = 1; break;
-		default: usage();
+		default: usage(arguments);
 		}
 	}
 	if (count < 0 || optind != argc || options.duty < 1 || options.duty > 100 ||
 	    options.duration_ns <= 0 || options.period_ns <= 0)
-		usage();
+		usage(arguments);
 	for (int i = 0; i < count; i++)
 		workers[i].cpu = cpus[i];
 	find_zones();

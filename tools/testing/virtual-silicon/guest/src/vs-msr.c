@@ -35,10 +35,8 @@ int main(int argc, char **argv)
 {
 	int fd, status = 0;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: vs-msr CPU MSR[=VALUE]...\n");
-		return 2;
-	}
+	if (argc < 3)
+		usage("CPU MSR[=VALUE]...");
 	fd = open_msr(atoi(argv[1]), O_RDWR);
 	for (int i = 2; i < argc; i++)
 		status |= access_register(fd, argv[i]);

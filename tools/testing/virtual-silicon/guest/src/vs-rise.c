@@ -178,14 +178,10 @@ static int one_round(int n)
 	return busy();
 }
 
-static void usage(void)
-{
-	fprintf(stderr,
-		"usage: vs-rise -r RATIO [-c CPU] [-m new|return|step] [-n ROUNDS] [-f] [-s]\n"
-		"               [-t GIVE_UP_MS] [-k KEEP_MS] [-b BUSY_MS] [-p PAUSE_MS]\n"
-		"               [-w STEPS_OF_LIGHT_WORK]\n");
-	exit(2);
-}
+static const char arguments[] =
+	"-r RATIO [-c CPU] [-m new|return|step] [-n ROUNDS] [-f] [-s]\n"
+	"               [-t GIVE_UP_MS] [-k KEEP_MS] [-b BUSY_MS] [-p PAUSE_MS]\n"
+	"               [-w STEPS_OF_LIGHT_WORK]";
 
 int main(int argc, char **argv)
 {
@@ -204,12 +200,12 @@ int main(int argc, char **argv)
 		case 't': opt.give_up_ns = atoll(optarg) * MSEC; break;
 		case 'k': opt.keep_ns = atoll(optarg) * MSEC; break;
 		case 'w': opt.steps = atol(optarg); break;
-		default: usage();
+		default: usage(arguments);
 		}
 	}
 	if (opt.ratio <= 0 || opt.cpu < 0 || opt.cpu >= MAX_CPUS || optind != argc ||
 	    (strcmp(opt.mode, "new") && strcmp(opt.mode, "return") && strcmp(opt.mode, "step")))
-		usage();
+		usage(arguments);
 	pin(opt.cpu);
 	msr[opt.cpu] = open_msr(opt.cpu, O_RDONLY);
 	for (int n = 0; n < opt.rounds; n++)

@@ -71,12 +71,9 @@ static int64_t reached(int64_t want, int64_t other)
 	return since;
 }
 
-static void usage(void)
-{
-	fprintf(stderr, "usage: vs-switch -f KHZ -t KHZ [-c CPU] [-n SAMPLES]\n"
-			"                 [-w MIN_US] [-x MAX_US]\n");
-	exit(2);
-}
+static const char arguments[] =
+	"-f KHZ -t KHZ [-c CPU] [-n SAMPLES]\n"
+	"                 [-w MIN_US] [-x MAX_US]";
 
 int main(int argc, char **argv)
 {
@@ -91,11 +88,11 @@ int main(int argc, char **argv)
 		case 'n': opt.samples = atoi(optarg); break;
 		case 'w': opt.wait_min_ns = atoll(optarg) * USEC; break;
 		case 'x': opt.wait_max_ns = atoll(optarg) * USEC; break;
-		default: usage();
+		default: usage(arguments);
 		}
 	}
 	if (opt.from <= 0 || opt.to <= 0 || opt.wait_max_ns < opt.wait_min_ns || optind != argc)
-		usage();
+		usage(arguments);
 	pin(opt.cpu);
 	setspeed = open_setspeed(opt.cpu);
 	to_ns = reference(opt.to);

@@ -127,12 +127,9 @@ static void parse_freqs(char *text)
 		opt.khz[opt.freqs++] = atoi(word);
 }
 
-static void usage(void)
-{
-	fprintf(stderr, "usage: vs-util [-c CPU] [-w UNITS | -t DUTY%%] [-p PERIOD_US] [-n PERIODS] [-m MARK]\n"
-		"               [-f KHZ,KHZ... [-l HOLD_MS]]\n");
-	exit(2);
-}
+static const char arguments[] =
+	"[-c CPU] [-w UNITS | -t DUTY%] [-p PERIOD_US] [-n PERIODS] [-m MARK]\n"
+	"               [-f KHZ,KHZ... [-l HOLD_MS]]";
 
 int main(int argc, char **argv)
 {
@@ -149,12 +146,12 @@ int main(int argc, char **argv)
 		case 'm': opt.mark = atol(optarg); break;
 		case 'f': parse_freqs(optarg); break;
 		case 'l': opt.hold_ms = atoi(optarg); break;
-		default: usage();
+		default: usage(arguments);
 		}
 	}
 	if (opt.periods < 1 || opt.periods > MAX_PERIODS || opt.units < 1 ||
 	    opt.period_ns <= LOOK_BEFORE_NS || opt.hold_ms < 1 || optind != argc)
-		usage();
+		usage(arguments);
 
 	pin(0);
 	/* How long CPU 0 may take to wake up */

@@ -330,12 +330,9 @@ static void by_signal(void)
 	report(ticks_per(&p));
 }
 
-static void usage(void)
-{
-	fprintf(stderr, "usage: vs-wake -m timer|device|signal [-c CPU] [-k CALLER] [-i]\n"
-			"               [-n SAMPLES] [-w MIN_US] [-x MAX_US]\n");
-	exit(2);
-}
+static const char arguments[] =
+	"-m timer|device|signal [-c CPU] [-k CALLER] [-i]\n"
+	"               [-n SAMPLES] [-w MIN_US] [-x MAX_US]";
 
 static void parse(int argc, char **argv)
 {
@@ -354,13 +351,13 @@ static void parse(int argc, char **argv)
 		case 'n': opt.samples = atoi(optarg); break;
 		case 'w': opt.wait_min_ns = atoll(optarg) * USEC; break;
 		case 'x': opt.wait_max_ns = atoll(optarg) * USEC; break;
-		default: usage();
+		default: usage(arguments);
 		}
 	}
 	if (mode < 0 || opt.samples <= 0 || opt.wait_min_ns <= 0 ||
 	    opt.wait_max_ns < opt.wait_min_ns || optind != argc ||
 	    (mode == SIGNAL && (opt.caller == opt.cpu || opt.interrupt)))
-		usage();
+		usage(arguments);
 	opt.mode = mode;
 }
 

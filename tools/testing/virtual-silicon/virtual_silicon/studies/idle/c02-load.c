@@ -116,9 +116,11 @@ static void name_of(int state, char *name)
 		fclose(f);
 }
 
+static const char arguments[] = "[-n NS] [-t MS] idle|handover|poll";
+
 int main(int argc, char **argv)
 {
-	int64_t usage[STATES], time_us[STATES], begin, uj, took;
+	int64_t entries[STATES], time_us[STATES], begin, uj, took;
 	double sum = 0;
 	int c;
 
@@ -128,14 +130,12 @@ int main(int argc, char **argv)
 		else if (c == 't')
 			run_ns = atoll(optarg) * 1000000;
 		else
-			return 2;
+			usage(arguments);
 	}
-	if (optind + 1 != argc) {
-		fprintf(stderr, "usage: c02-load [-n NS] [-t MS] idle|handover|poll\n");
-		return 2;
-	}
+	if (optind + 1 != argc)
+		usage(arguments);
 	for (int i = 0; i < STATES; i++) {
-		usage[i] = counter(i, "usage");
+		entries[i] = counter(i, "usage");
 		time_us[i] = counter(i, "time");
 	}
 	begin = now_ns();
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 	took = now_ns() - begin;
 	uj = read_number(PACKAGE_ENERGY) - uj;
 	for (int i = 0; i < STATES; i++) {
-		usage[i] = counter(i, "usage") - usage[i];
+		entries[i] = counter(i, "usage") - entries[i];
 		time_us[i] = counter(i, "time") - time_us[i];
 	}
 
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 
 		name_of(i, name);
 		if (name[0])
-			printf("state %s %.0f %.4f\n", name, usage[i] * 1e9 / took,
+			printf("state %s %.0f %.4f\n", name, entries[i] * 1e9 / took,
 			       time_us[i] * 1000.0 / took);
 	}
 	return 0;
