@@ -293,7 +293,7 @@ def test_key_covers_what_decides(bench: runner.Bench, tmp_path: Path) -> None:
             start.machine, settings=(cells.Setting("4c", other),)))
     others = [
         dataclasses.replace(start, machine=dataclasses.replace(
-            start.machine, variant=", leakage_w x 0.75")),
+            start.machine, variant="leakage_w x 0.75")),
         dataclasses.replace(start, machine=dataclasses.replace(start.machine, cpus=2)),
         booted(append="nosmt"), booted(kernel="base"), booted(faults=cells.NOT_INVARIANT),
         dataclasses.replace(start, cells=start.cells[1:]),

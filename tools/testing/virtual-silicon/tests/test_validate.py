@@ -17,7 +17,7 @@ from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot
 from virtual_silicon.guest.job import Answer, Job, Section
 from virtual_silicon.machine import machine, schema
-from virtual_silicon.studies.sensitivity import conclusions
+from virtual_silicon.studies.sensitivity import conclusions, variants
 from virtual_silicon.studies.validation import measurements, reproduce, validate
 from virtual_silicon.studies.validation.measurements import Band, Row
 from virtual_silicon.studies.validation.reproduce import Guest
@@ -262,9 +262,9 @@ def test_sensitivity_table(tmp_path: Path) -> None:
         conclusions.value("")
 
 
-@pytest.mark.parametrize("name", conclusions.VARIANTS)
+@pytest.mark.parametrize("name", variants.ASSUMPTIONS)
 def test_variants_change_one_thing(name: str) -> None:
     m = machine.load("sapphire-rapids")
-    changed = conclusions.VARIANTS[name](m)
+    changed = variants.ASSUMPTIONS[name](m)
     different = [key for key, value in vars(m).items() if value != getattr(changed, key)]
     assert len(different) == (name != "as it is")

@@ -1,48 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What commands have in common: options of experiments, and how all end."""
+"""What all commands have in common: how they end, and kinds of options."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
+import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from . import paths
 from .errors import Fail
-from .guest import boot
-from .guest.job import Job
-from .guest.pool import Guest
-from .machine import machine
+
+DEFAULT_MACHINE = "sapphire-rapids"
+#: What add_subparsers() returns has no public name.
+Commands = Any
+
+#: Ends the guests of threads, which do not hear of signals and are waited for.
+interrupted = threading.Event()
 
 
-def options(parser: argparse.ArgumentParser, directory: str, machine_file: Path,
-            boots: int) -> None:
-    """Of an experiment that boots both kernels several times."""
-    add = parser.add_argument
-    add("--boots", type=int, default=boots, help=f"of each kernel (default {boots})")
-    add("--jobs", type=int, default=1, help="guests at a time")
-    add("--machine", default=str(machine_file))
-    add("--cpus", type=int, default=4)
-    add("--base", default="base", help="the base's image")
-    add("--patched", default="patched", help="our image")
-    add("--append", default="", help="more for the kernel command line")
-    add("--out", type=Path, default=paths.BUILD / directory)
-
-
-def guest(args: argparse.Namespace, name: str, kernel: str, job: Job,
-          trace: bool = False) -> Guest:
-    """Of the options. @kernel: base or patched."""
-    return Guest(name, machine.load(args.machine), args.cpus,
-                 paths.kernel(getattr(args, kernel)), job, f"intel_pstate=passive {args.append}",
-                 trace=trace)
+def positive(text: str) -> float:
+    value = float(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
     """So that SIGTERM runs the same clean-up as ctrl-C."""
-    boot.interrupted.set()
+    interrupted.set()
     raise KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 

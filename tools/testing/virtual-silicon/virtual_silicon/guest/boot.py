@@ -9,13 +9,13 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import cli
 from ..errors import GuestError, UsageError
 from ..machine import faults, qapi, ssdt, vendor
 from ..machine.machine import Machine
@@ -28,12 +28,11 @@ MEMORY_MIB = 768
 POLL_S = 0.1
 TAIL_LINES = 15
 MODES = ("free", "deterministic")
+#: Invariance needs passive mode: schedutil then asks for each frequency.
+KERNEL_ARGS = "intel_pstate=passive cpufreq.default_governor=schedutil"
 
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _PR_SET_PDEATHSIG = 1
-
-#: Ends the guests of threads, which do not hear of signals and are waited for.
-interrupted = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -255,7 +254,7 @@ class Watch:
             self._check_console()
             if ended:
                 self._fail_ended()
-            if interrupted.is_set():
+            if cli.interrupted.is_set():
                 self._fail("interrupted")
             self._check_time()
             time.sleep(POLL_S)

@@ -9,6 +9,7 @@ Needs root, for chroot and loop devices, and the network once.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -17,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .. import paths
+from .. import cli, paths, progress
 from ..errors import GuestError, MissingError, UsageError
 from ..guest import boot
-from ..machine.machine import Machine
+from ..machine.machine import Machine, load
 
 SYSTEM = ("systemd-sysv", "udev", "dbus", "initramfs-tools", "linux-base", "grub-pc", "zstd")
 CLIENTS = ("linux-cpupower", "linux-perf", "stress-ng", "tuned", "irqbalance", "powertop",
@@ -199,3 +200,32 @@ def problems(stage: str, result: boot.Result, old: str) -> list[str]:
             found.append("turbostat-x86dvfs has no columns for idle states that were too deep or"
                          " too shallow")
     return found
+
+
+def add(sub: cli.Commands) -> None:
+    one = sub.add_parser("installed", help="kernel packages on a Debian 12: installed, "
+                         "booted, used, removed")
+    one.add_argument("packages", nargs="+", metavar="DEB")
+    one.add_argument("--machine", default=cli.DEFAULT_MACHINE)
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--out", default=str(paths.BUILD / "installed"), help="directory for output")
+    one.set_defaults(run=command)
+
+
+def command(args: argparse.Namespace) -> int:
+    """1 if a boot is not as it should be."""
+    packages, out = [Path(name).resolve() for name in args.packages], Path(args.out).resolve()
+    check(packages)
+    out.mkdir(parents=True, exist_ok=True)
+    m, log, say = load(args.machine), out / "log", progress.stopwatch()
+    system(out / "root", log)
+    say("a Debian 12")
+    image(out / "root", packages, out / "disk.img", log)
+    say("a disk with it")
+    wrong, old = False, ""
+    for stage, result in boots(m, paths.qemu(args.qemu), out / "disk.img", out):
+        old = old or result.text("kernel")
+        found = problems(stage, result, old)
+        say(f"{stage}: {result.text('kernel')}: " + ("; ".join(found) or "as it should be"))
+        wrong |= bool(found)
+    return int(wrong)

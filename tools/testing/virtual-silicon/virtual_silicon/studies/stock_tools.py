@@ -10,6 +10,7 @@ part itself (data/parts.csv).
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import re
@@ -17,14 +18,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import paths
+from .. import cli, paths
 from ..errors import GuestError, UsageError
-from ..guest import boot
+from ..guest import boot, distribution, options
 from ..guest.distribution import Kernel
 from ..guest.job import Job
 from ..machine import turbo
-from ..machine.machine import Machine, load
+from ..machine.machine import Machine, load, names
 from ..readers import sysfs, turbostat
+from ..text import write_csv
 
 #: All drivers in their mode for governors, and the governor that asks for most.
 APPEND = ("intel_pstate=passive amd_pstate=passive "
@@ -229,3 +231,49 @@ def parts_rows(names: list[str], config: boot.Config) -> Iterator[Row]:
             yield parts_row(known[name], boot.run(c))
         except GuestError as error:
             yield Row(name, [name] + ["-"] * (len(PARTS_HEAD) - 2) + [str(error)], True)
+
+
+def add(sub: cli.Commands) -> None:
+    one = sub.add_parser("stock-tools", help="a table of what stock kernels and tools say of "
+                         "each machine")
+    options.boot_options(one)
+    one.add_argument("machines", nargs="*", help="default: all")
+    one.add_argument("--parts", action="store_true", help="compare those made from dumps "
+                     "with what was read on the parts, under the base kernel")
+    one.add_argument("--kernels", nargs="+", default=["base"],
+                     help="base, patched, a .deb, or the name of a package that apt "
+                     "downloads")
+    one.add_argument("--output", help="the table as CSV")
+    one.set_defaults(run=command)
+
+
+def _kernels(names: list[str], where: Path) -> Iterator[Image]:
+    for name in names:
+        if name in ("base", "patched"):
+            yield name, paths.kernel(name), None
+            continue
+        package = Path(name) if name.endswith(".deb") else distribution.fetch(name, where)
+        unpacked = distribution.unpack(package, where)
+        yield unpacked.release, unpacked.image, unpacked
+
+
+def command(args: argparse.Namespace) -> int:
+    """The table; 1 if any machine has a warning, or something that does not agree."""
+    args.machine = args.machines[0] if args.machines else cli.DEFAULT_MACHINE
+    args.kernel = "base"
+    c = options.config(args, b"", "")
+    c.limits = boot.Limits(300, 300, 900)
+    if args.parts:
+        head, found = PARTS_HEAD, parts_rows(args.machines, c)
+    else:
+        kernels = list(_kernels(args.kernels, c.out.parent / "kernels"))
+        head, found = HEAD, rows(
+            [load(name) for name in args.machines or names()], kernels, c,
+            c.cpus)
+    table = []
+    for row in found:
+        table.append(row)
+        print(" | ".join(row.cells), flush=True)
+    if args.output:
+        write_csv(Path(args.output), head, [row.cells for row in table])
+    return 1 if any(row.wrong for row in table) else 0

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...guest.job import Job
+from ..sensitivity.variants import COEFFICIENTS
 from .loads import EXTENTS, LOADS, Load, numbers
-from .sensitivity import VARIANTS
 
 SEEDS = 5
 
@@ -53,7 +53,11 @@ class Machine:
     name: str
     cpus: int
     settings: tuple[Setting, ...]
-    variant: str = ""	# a change of the model, of a sensitivity run
+    variant: str = ""	# one of COEFFICIENTS
+
+    @property
+    def title(self) -> str:
+        return self.name + f", {self.variant}" * bool(self.variant)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return (f"{self.machine.name}{self.machine.variant}, {self.setting.name}, "
+        return (f"{self.machine.title}, {self.setting.name}, "
                 f"{self.load.name}-{self.parameter}, seed {self.seed}")
 
 
@@ -152,7 +156,7 @@ def _other_assumptions() -> list[Cell]:
     settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
     return [Cell(Machine(BROADWELL.name, BROADWELL.cpus, settings, variant), setting, LOADS[load],
                  parameter, seed, "results")
-            for variant in VARIANTS if variant for setting in settings
+            for variant in COEFFICIENTS for setting in settings
             for load, parameter in (("tbench", 4), ("gitsource", 4))
             for seed in range(1, SEEDS + 1)]
 
@@ -170,8 +174,8 @@ class Start:
     @property
     def name(self) -> str:
         number = list(dict.fromkeys(s.boot for s in self.machine.settings)).index(self.boot)
-        variant = self.machine.variant.replace(", ", "-").replace(" ", "")
-        return (f"{self.machine.name}{variant}-{self.boot.kernel}{number}-{self.batch}"
+        machine = self.machine.title.replace(", ", "-").replace(" ", "")
+        return (f"{machine}-{self.boot.kernel}{number}-{self.batch}"
                 + "-full" * (self.extent == "full"))
 
     def job(self) -> Job:

@@ -12,7 +12,7 @@ from ...errors import Fail
 from ...guest import boot, initramfs
 from ...guest.pool import Guest, Guests
 from ...machine import machine
-from . import sensitivity
+from ..sensitivity.variants import COEFFICIENTS, as_it_is
 from .cells import Cell, Start, starts
 from .loads import HERE, recipe
 
@@ -99,7 +99,8 @@ class Bench(Guests):
         name = start.boot.machine or start.machine.name
         own = HERE / f"{name}.toml"
         m = machine.load(str(own) if own.exists() else name)
-        return Guest(start.name, sensitivity.VARIANTS[start.machine.variant](m),
+        change = COEFFICIENTS.get(start.machine.variant, as_it_is)
+        return Guest(start.name, change(m),
                      start.machine.cpus, self._kernels[start.boot.kernel], start.job(),
                      start.boot.append, start.boot.faults,
                      cost=len(start.cells) * start.machine.cpus)

@@ -104,7 +104,7 @@ class Measured:
         for (machine, setting, load, parameter), results in self._of.items():
             good = [r for r in results if isinstance(r, Result)]
             if len(good) == SEEDS:
-                rows.append([machine.name + machine.variant, setting, load, str(parameter), *(
+                rows.append([machine.title, setting, load, str(parameter), *(
                     f"{statistics.fmean(number(r, load, measure) for r in good):.5g}"
                     for measure in ("performance", "watts", "mhz"))])
         return rows
@@ -344,14 +344,14 @@ def sensitivity(measured: Measured) -> Grid:
     for machine in (m for m in measured.machines() if m.variant):
         ratios = [measured.ratio(machine, "4c", "non-inv", load, m, 4)
                   for load in ("tbench", "gitsource") for m in RATIOS]
-        rows.append([machine.variant.removeprefix(", "),
+        rows.append([machine.variant,
                      *(f"{r.value:.3f}" if r else "failed" for r in ratios)])
     return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows, "assumptions")
 
 
 def as_json(results: Results) -> list[dict[str, object]]:
     def one(cell: Cell, result: Result | Failure) -> dict[str, object]:
-        return {"machine": cell.machine.name + cell.machine.variant, "cpus": cell.machine.cpus,
+        return {"machine": cell.machine.title, "cpus": cell.machine.cpus,
                 "setting": cell.setting.name, "kernel": cell.setting.boot.kernel,
                 "append": cell.setting.boot.append, "faults": cell.setting.boot.faults,
                 "shell": cell.setting.shell, "load": cell.load.name,

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import re
 import statistics
 import sys
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from ... import cli, paths
+from ... import cli
 from ...errors import GuestError
-from ...guest import initramfs
+from ...guest import options
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...text import ends, publish
 
 HERE = Path(__file__).resolve().parent
@@ -80,7 +79,7 @@ def guest(args: argparse.Namespace, kernel: str, number: int) -> Guest:
     job.step("loads", f"SECONDS_EACH={args.seconds}; . /usr/lib/vs/conversations.sh; "
              f"sleep 0.{37 * number + 1:04d}; "
              f"measure_all '{' '.join(variants)}' '{' '.join(args.loads)}' {args.repeat}")
-    return cli.guest(args, f"{kernel}-{number}", kernel, job)
+    return options.guest(args, f"{kernel}-{number}", kernel, job)
 
 
 HEAD = ("load", "setting", "result", "result least", "result most", "MHz", "MHz least", "MHz most",
@@ -117,13 +116,11 @@ def words(text: str) -> list[str]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    cli.options(parser, "conversations", HERE.parent / "idle/sapphire-rapids-fine.toml", 1)
+    options.both_kernels(parser, "conversations", HERE.parent / "idle/sapphire-rapids-fine.toml", 1)
     parser.add_argument("--loads", type=words, default=list(RATES + TIMES))
     parser.add_argument("--columns", type=words, default=list(COLUMNS))
     parser.add_argument("--seconds", type=float, default=1, help="of each load")
     parser.add_argument("--repeat", type=int, default=1, help="in each boot")
-    parser.add_argument("--read", metavar="JSON", nargs="+",
-                        help="print the table of earlier runs, all together")
     args = parser.parse_args()
     for what, known in (("loads", RATES + TIMES), ("columns", tuple(COLUMNS))):
         if unknown := set(getattr(args, what)) - set(known):
@@ -132,23 +129,17 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(args: argparse.Namespace) -> list[Sample]:
-    archive = initramfs.ensure(args.out / "guest", more=HERE / "recipe.txt")
     boots = [(kernel, number) for number in range(args.boots)
              for kernel in dict.fromkeys(COLUMNS[c][0] for c in args.columns)]
     guests = [guest(args, *which) for which in boots]
-    answers = Guests(args.out, archive, paths.qemu(), args.jobs).answers(guests)
-    samples = [sample for (kernel, _), g, answer in zip(boots, guests, answers)
-               for sample in parse(kernel, answer.text("loads"), g.machine.tsc_khz)]
-    (args.out / "samples.json").write_text(
-        json.dumps([asdict(s) for s in samples], indent=1) + "\n")
-    return samples
+    answers = options.answers(args, guests, HERE / "recipe.txt")
+    return [sample for (kernel, _), g, answer in zip(boots, guests, answers)
+            for sample in parse(kernel, answer.text("loads"), g.machine.tsc_khz)]
 
 
 def main() -> int:
     args = arguments()
-    samples = [Sample(**row) for file in args.read for row in
-               json.loads(Path(file).read_text())] if args.read else measure(args)
-    publish(args.out / "conversations.csv", HEAD, table(samples), NOTE)
+    publish(args.out / "conversations.csv", HEAD, table(measure(args)), NOTE)
     return 0
 
 

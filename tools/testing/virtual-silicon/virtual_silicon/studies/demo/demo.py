@@ -16,9 +16,6 @@ from ...machine.machine import Machine
 PHASE_MARK = 1000
 SPLIT = "--turbostat--"
 
-#: Invariance needs passive mode: schedutil then asks for each frequency.
-KERNEL_ARGS = "intel_pstate=passive cpufreq.default_governor=schedutil"
-
 #: Seconds per phase by time mode: a busy second costs several of the host's in
 #: deterministic time.
 SECONDS = {"free": 4.0, "deterministic": 1.0}

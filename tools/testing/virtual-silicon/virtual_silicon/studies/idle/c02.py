@@ -13,11 +13,11 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from ... import cli, paths
+from ... import cli
 from ...errors import GuestError
-from ...guest import boot, initramfs
+from ...guest import boot, options
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...text import publish
 from ..bench import stats
 
@@ -88,7 +88,7 @@ def guest(args: argparse.Namespace, kernel: str, number: int) -> Guest:
              f"sleep 1.{37 * number + 1:04d}")
     for i, name in enumerate(cases(args, kernel)):
         job.step(f"case-{i}", f". /usr/lib/vs/c02.sh; under {CASES[name][1]}; loads")
-    return cli.guest(args, f"c02-{kernel}-{number}", kernel, job)
+    return options.guest(args, f"c02-{kernel}-{number}", kernel, job)
 
 
 def read(result: boot.Result, names: list[str], into: Values) -> None:
@@ -116,16 +116,15 @@ def table(values: Values) -> list[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    cli.options(parser, "idle", HERE / "sapphire-rapids-fine.toml", 5)
+    options.both_kernels(parser, "idle", HERE / "sapphire-rapids-fine.toml", 5)
     parser.add_argument("--khz", type=int, default=3_800_000)
     parser.add_argument("--cases", nargs="+", choices=list(CASES), metavar="ROW",
                         help="these rows only")
     args = parser.parse_args()
     values: Values = defaultdict(lambda: defaultdict(list))
-    archive = initramfs.ensure(args.out / "guest-c02", more=HERE / "c02-recipe.txt")
     boots = [(kernel, number) for number in range(args.boots) for kernel in ("base", "patched")]
-    results = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
-        [guest(args, *which) for which in boots])
+    results = options.answers(args, [guest(args, *which) for which in boots],
+                              HERE / "c02-recipe.txt", archive="guest-c02")
     for (kernel, _), result in zip(boots, results):
         read(result, cases(args, kernel), values)
     publish(args.out / "c02.csv", ("case", "measure", "mean", "±"), table(values),

@@ -14,13 +14,13 @@ import re
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 
 from ... import cli, paths
-from ...guest import boot, initramfs
+from ...guest import boot, options
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...machine import machine
+from ...text import plain
 
 #: What the trace of a slow one is made of.
 EVENTS = ("power/cpu_idle irq/softirq_entry irq/softirq_exit irq/irq_handler_entry "
@@ -131,10 +131,9 @@ def sums(runs: list[dict]) -> str:
     for r in runs:
         by_cpus[r["cpus"]].update({k: r[k] for k in ("entries", "wakeups", "late", "busy")})
         longest[r["cpus"]] = max(longest[r["cpus"]], r["longest_us"])
-    lines = ["| CPUs | entries | wake-ups | late | busy | longest us |", "|---" * 6 + "|"]
-    return "\n".join(lines + [
-        f"| {cpus} | {n['entries']} | {n['wakeups']} | {n['late']} | {n['busy']} | "
-        f"{longest[cpus]:.1f} |" for cpus, n in sorted(by_cpus.items())])
+    return plain("", ("CPUs", "entries", "wake-ups", "late", "busy", "longest us"), [
+        [str(cpus), *(str(n[key]) for key in ("entries", "wakeups", "late", "busy")),
+         f"{longest[cpus]:.1f}"] for cpus, n in sorted(by_cpus.items())])
 
 
 def main() -> int:
@@ -144,16 +143,14 @@ def main() -> int:
     parser.add_argument("--state", default="C0.2", help="the only idle state")
     parser.add_argument("--cpus", type=int, nargs="+", default=[2, 4], help="by turns")
     parser.add_argument("--first", type=int, default=0, help="number of the first guest")
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
     parser.add_argument("--machine", default="sapphire-rapids")
     parser.add_argument("--kernel", default="patched")
-    parser.add_argument("--out", type=Path, default=paths.BUILD / "idle")
+    options.where(parser, "idle")
     args = parser.parse_args()
     runs: list[dict] = []
-    guests = Guests(args.out, initramfs.ensure(args.out / "guest-c02"), paths.qemu(), args.jobs)
     while sum(r["entries"] for r in runs) < args.entries:
         todo = [guest(args, args.first + len(runs) + i) for i in range(args.jobs)]
-        for g, answer in zip(todo, guests.answers(todo)):
+        for g, answer in zip(todo, options.answers(args, todo)):
             runs.append(parse(g.cpus, answer))
             print("\n".join([json.dumps({k: v for k, v in runs[-1].items() if k != "slow"}),
                              *runs[-1]["slow"]]), file=sys.stderr, flush=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import re
 import statistics
@@ -21,9 +20,9 @@ from pathlib import Path
 
 from ... import cli, paths
 from ...errors import GuestError
-from ...guest import initramfs
+from ...guest import options
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...text import publish
 from ..bench.stats import welch
 
@@ -107,7 +106,7 @@ def guest(args: argparse.Namespace, kernel: str, seed: int) -> Guest:
            f"sleep 0.{37 * seed + 1:04d}; "
            f"rounds {args.rounds} '{' '.join(args.idle)}' '{' '.join(args.frequency)}'")
     j.step("dmesg", "dmesg")
-    return cli.guest(args, f"loads-{kernel}-{seed}", kernel, j, args.trace)
+    return options.guest(args, f"loads-{kernel}-{seed}", kernel, j, args.trace)
 
 
 def change(sign: str, reference: list[float], values: list[float]) -> tuple[float, float]:
@@ -157,29 +156,13 @@ def table(results: Results, frequency: str, load: str) -> list[list[str]]:
     return rows
 
 
-def to_json(results: Results) -> list[dict]:
-    return [{"frequency": f, "kernel": k, "idle": i, "load": n, **samples.__dict__}
-            for (f, k, i, n), samples in results.items()]
-
-
-def read(files: list[str]) -> Results:
-    results: Results = defaultdict(Samples)
-    for file in files:
-        for row in json.loads(Path(file).read_text()):
-            samples = results[row["frequency"], row["kernel"], row["idle"], row["load"]]
-            samples.values += [tuple(v) for v in row["values"]]
-            samples.above += row["above"]
-            samples.below += row["below"]
-    return results
-
-
 def words(text: str) -> list[str]:
     return re.split(r"[,\s]+", text.strip())
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    cli.options(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
+    options.both_kernels(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
     parser.add_argument("--rounds", type=int, default=2, help="in each boot")
     parser.add_argument("--kernels", type=words, default=["base", "patched"])
     parser.add_argument("--idle", type=words, default=["menu", "teo"])
@@ -187,8 +170,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--loads", type=words, default=list(LOADS))
     parser.add_argument("--trace", action="store_true", help="keep the model's traces")
     parser.add_argument("--first", type=int, default=0, help="number of the first boot")
-    parser.add_argument("--read", metavar="JSON", nargs="+",
-                        help="print the table of earlier runs, all together")
     args = parser.parse_args()
     if unknown := set(args.loads) - set(LOADS):
         parser.error(f"unknown loads {unknown}; there are: {', '.join(LOADS)}")
@@ -196,21 +177,19 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(args: argparse.Namespace) -> Results:
-    archive = initramfs.ensure(args.out / "guest", paths.selftests(), more=HERE / "recipe.txt")
     results: Results = defaultdict(Samples)
     boots = [(kernel, seed) for seed in range(args.first, args.first + args.boots)
              for kernel in args.kernels]
-    answers = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
-        [guest(args, *which) for which in boots])
+    answers = options.answers(args, [guest(args, *which) for which in boots],
+                              HERE / "recipe.txt", paths.selftests())
     for (kernel, _), answer in zip(boots, answers):
         parse(kernel, answer.text("loads"), results)
-    (args.out / "loads.json").write_text(json.dumps(to_json(results), indent=1) + "\n")
     return results
 
 
 def main() -> int:
     args = arguments()
-    results = read(args.read) if args.read else measure(args)
+    results = measure(args)
     publish(args.out / "loads.csv", HEAD,
             [row for frequency in dict.fromkeys(key[0] for key in results) for load in LOADS
              for row in table(results, frequency, load)], NOTE)

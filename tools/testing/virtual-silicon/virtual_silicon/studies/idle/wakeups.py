@@ -12,13 +12,12 @@ import argparse
 import re
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 from ... import cli, paths
 from ...errors import GuestError
-from ...guest import initramfs
+from ...guest import options
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...machine import machine
 from ...text import publish
 
@@ -61,9 +60,9 @@ def measure(args: argparse.Namespace) -> Rows:
             todo[int(hz), "patched", table] = patched
             if not table or base != "base":	# which has no C0.2
                 todo[int(hz), "base", table] = base
-    archive = initramfs.ensure(args.out / "guest-wakeups", paths.selftests())
-    answers = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
-        [guest(args, hz, which, image, table) for (hz, which, table), image in todo.items()])
+    answers = options.answers(
+        args, [guest(args, hz, which, image, table) for (hz, which, table), image in todo.items()],
+        selftests=paths.selftests(), archive="guest-wakeups")
     for (number, which, table), answer in zip(todo, answers):
         for governor, found in parse(answer.text("wakeups")).items():
             if which == "patched" or governor == "teo":
@@ -97,8 +96,7 @@ def report(rows: Rows) -> list[list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", default="sapphire-rapids")
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
-    parser.add_argument("--out", type=Path, default=paths.BUILD / "idle")
+    options.where(parser, "idle")
     parser.add_argument("kernel", nargs="*", default=["250=base,patched"],
                         help="HZ=BASE,PATCHED (default 250=base,patched)")
     args = parser.parse_args()

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from ... import cli, paths
-from ...guest import initramfs
+from ...guest import options
 from ...guest.boot import Result
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...machine import machine
 from ...machine.machine import Machine
 from ...readers import sysfs
@@ -25,10 +25,8 @@ PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
 
 def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
         append: str = PASSIVE) -> Result:
-    guests = Guests(args.out, initramfs.ensure(args.out / "guest", paths.selftests()),
-                    paths.qemu())
-    return guests.answers([Guest(name, m, cpus, paths.kernel(args.kernel), job, append,
-                                 trace=True)])[0]
+    return options.answers(args, [Guest(name, m, cpus, paths.kernel(args.kernel), job, append,
+                                        trace=True)], selftests=paths.selftests())[0]
 
 
 def fixed(args: argparse.Namespace) -> dict:
@@ -149,7 +147,7 @@ def main() -> int:
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
     parser.add_argument("--off", action="store_true", help="fixed without invariance")
-    parser.add_argument("--out", type=Path, default=paths.BUILD / "studies")
+    options.where(parser, "studies")
     parser.add_argument("--length", type=int, default=10_000,
                         help="virtual ms of each case of changing")
     parser.add_argument("--count", type=int, default=1000, help="toggles or rounds")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from ... import cli, paths
 from ...errors import GuestError
-from ...guest import boot, initramfs
+from ...guest import boot, options
 from ...guest.job import Job
-from ...guest.pool import Guest, Guests
+from ...guest.pool import Guest
 from ...machine import machine
 from ...text import publish
 
@@ -110,14 +110,12 @@ def main() -> int:
     parser.add_argument("--patched",
                         default=str(paths.BUILD / "studies/patched-trace/bzImage"))
     parser.add_argument("--cpus", type=int, nargs="+", default=[1, 4, 16, 64])
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
-    parser.add_argument("--out", type=Path, default=paths.BUILD / "scaling")
+    options.where(parser, "scaling")
     args = parser.parse_args()
-    archive = initramfs.ensure(args.out / "guest", more=HERE / "recipe.txt")
     todo = [(kernel, name, n) for n in args.cpus for name in MACHINES
             for kernel in ("base", "patched")]
-    results = Guests(args.out, archive, paths.qemu(), args.jobs).answers(
-        [guest(getattr(args, which[0]), *which) for which in todo])
+    results = options.answers(args, [guest(getattr(args, which[0]), *which) for which in todo],
+                              HERE / "recipe.txt")
     rows = [row for which, result in zip(todo, results) for row in parse(result, *which)]
     publish(args.out / "paths.csv", ("path", "setting", "cpus", "mean ns", "median ns"),
             paths_table(rows))

@@ -7,43 +7,21 @@ kernel and ours, on the machine as it is and with one assumption changed at a ti
 
 from __future__ import annotations
 
+import argparse
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ... import cli, paths
 from ...errors import GuestError
+from ...guest import boot, initramfs, options
 from ...guest.job import Job
-from ...machine.machine import Machine
-from ...machine.schema import Transition
+from ...guest.pool import Guest, Guests
+from ...machine.machine import Machine, load
 from ...text import write_csv
+from .variants import ASSUMPTIONS
 
 KERNELS = ("base", "patched")
-
-
-def _time(**changes: Any) -> Callable[[Machine], Machine]:
-    return lambda m: replace(m, time=replace(m.time, **changes))
-
-
-def _kernel_cycles(by: float) -> Callable[[Machine], Machine]:
-    def change(m: Machine) -> Machine:
-        cycles = round(m.time.kernel_cycles_per_1000_insns * by)
-        return _time(kernel_cycles_per_1000_insns=cycles)(m)
-    return change
-
-
-#: What is assumed otherwise; "as it is" is the machine's file.
-VARIANTS: dict[str, Callable[[Machine], Machine]] = {
-    "as it is": lambda m: m,
-    "kernel cycles x 0.5": _kernel_cycles(0.5),
-    "kernel cycles x 2": _kernel_cycles(2),
-    "quantum 1 us": _time(quantum_ns=1_000),
-    "changes of clock at once": lambda m: replace(
-        m, transition=Transition(told_us=m.transition.told_us)),
-    "median exits": _time(latency="median"),
-    "worst exits": _time(latency="worst"),
-}
 
 
 @dataclass(frozen=True)
@@ -191,3 +169,38 @@ def fallen(results: Results) -> list[Conclusion]:
     return [c for c in CONCLUSIONS if any(
         (ratio := c.value(values)) is not None and ratio > c.most
         for values in results.values())]
+
+
+def add(sub: cli.Commands) -> None:
+    one = sub.add_parser("sensitivity", help="do conclusions hold if assumptions of the "
+                         "model are others? A table")
+    one.add_argument("--machine", default=cli.DEFAULT_MACHINE)
+    one.add_argument("--variants", nargs="+", choices=list(ASSUMPTIONS), default=list(ASSUMPTIONS),
+                     metavar="VARIANT", help="one or more of: " + ", ".join(ASSUMPTIONS))
+    options.pool_options(one)
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "sensitivity",
+                     help="directory for the tables")
+    one.add_argument("--work", type=Path, default=paths.BUILD / "sensitivity",
+                     help="what guests answered")
+    one.set_defaults(run=command)
+
+
+def command(args: argparse.Namespace) -> int:
+    """1 if a conclusion does not hold under some variant."""
+    m, work = load(args.machine), args.work.resolve()
+    todo = [(variant, kernel) for variant in args.variants for kernel in KERNELS]
+    answers = Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu),
+                     args.jobs).answers([
+        Guest(f"{variant.replace(' ', '-')}-{kernel}", changed, 4, paths.kernel(kernel),
+              job(changed, kernel), boot.KERNEL_ARGS)
+        for variant, kernel in todo for changed in (ASSUMPTIONS[variant](m),)])
+    results: Results = {variant: {} for variant in args.variants}
+    for (variant, kernel), answer in zip(todo, answers):
+        results[variant] |= {(kernel, name): value(answer.text(name.replace(" ", "-")))
+                             for name in measured(kernel)}
+    write(results, args.output)
+    print(args.output / "sensitivity.csv")
+    broken = fallen(results)
+    for conclusion in broken:
+        print(f"does not hold: {conclusion.text}")
+    return 1 if broken else 0

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ... import cli, paths
 from ...errors import Fail, GuestError, UsageError
-from ...guest import boot
+from ...guest import boot, initramfs, options, pool
 from ...guest.job import Job
 from ...readers import plot
 from ...text import write_csv
@@ -201,3 +204,36 @@ def write(verdicts: Sequence[Verdict], directory: Path) -> None:
     """Table and picture."""
     write_csv(directory / "validation.csv", HEAD, table(verdicts), NOTE)
     picture(verdicts, directory / "validation.png")
+
+
+def add(sub: cli.Commands) -> None:
+    one = sub.add_parser("validate", help="the model against published measurements: a "
+                         "table and a picture")
+    one.add_argument("--measurements", type=Path, default=measurements.DATA,
+                     help="file of rows (default: %(default)s)")
+    one.add_argument("--rows", default="", metavar="REGEX", help="only rows whose part, "
+                     "kind or quantity match")
+    one.add_argument("--kernel", default="patched", help="patched, base or a bzImage")
+    options.pool_options(one)
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
+                     help="directory for validation.csv and validation.png")
+    one.add_argument("--work", type=Path, default=paths.BUILD / "validate",
+                     help="what guests answered: the same start is not made again")
+    one.set_defaults(run=command)
+
+
+def command(args: argparse.Namespace) -> int:
+    """1 if the goal is not met."""
+    rows = [row for row in measurements.read(args.measurements)
+            if re.search(args.rows, f"{row.cpu} {row.kind} {row.quantity}")]
+    if not rows:
+        raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
+    kernel, work = paths.kernel(args.kernel), args.work.resolve()
+    guests = pool.Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu), args.jobs)
+    verdicts = judge(rows, lambda todo: guests.outcomes([
+        pool.Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job, mirror.append)
+        for mirror, job in todo]))
+    write(verdicts, args.output)
+    print(summary(verdicts))
+    print(args.output / "validation.csv")
+    return 0 if met(verdicts) else 1

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Options of commands that boot guests, and the guests that they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import cli, paths
+from ..machine import machine
+from . import boot, distribution, initramfs
+from .job import Job
+from .pool import Guest, Guests
+
+
+def pool_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--qemu", help="emulator (default: the built one)")
+    add("--jobs", type=int, default=1, help="guests at a time (default 1)")
+
+
+def boot_options(parser: argparse.ArgumentParser) -> None:
+    """Of a guest; config() is what they ask for."""
+    add = parser.add_argument
+    add("--machine", default=cli.DEFAULT_MACHINE, help="name or file; ? lists the names")
+    add("--cpus", type=int, help="number of CPUs (default 4)")
+    add("--kernel", default="patched",
+        help="patched, base, or the path of a bzImage or a Debian package")
+    add("--qemu", help="emulator (default: the built one)")
+    add("--time", choices=boot.MODES, default="free",
+        help="free: counters follow the host's time; deterministic: virtual time follows "
+        "instructions, frequency sets speed")
+    add("--append", default="", help="more for the kernel command line")
+    add("--faults", metavar="FILE", help="what to break, and when (format: see README.md)")
+    add("--qmp", metavar="SOCKET", help="control socket, for the commands fault and counters")
+    add("--compact", action="store_true", help="the trace compressed, as trace.gz")
+    add("--out", default=str(paths.RUN), help="directory for output")
+
+
+def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
+    m = machine.load(args.machine)
+    cpus = m.check_cpus(min(4, m.cores) if args.cpus is None else args.cpus)
+    out = Path(args.out)
+    kernel = args.kernel
+    if kernel.endswith(".deb"):
+        unpacked = distribution.unpack(Path(kernel), out.parent / "kernels")
+        kernel, job = str(unpacked.image), job + initramfs.job(unpacked.files())
+    return boot.Config(
+        machine=m, cpus=cpus, kernel=paths.kernel(kernel),
+        qemu=paths.qemu(args.qemu),
+        initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
+        out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
+        faults=Path(args.faults) if args.faults else None, compact=args.compact,
+        qmp=Path(args.qmp).resolve() if args.qmp else None,
+        # CPUs start one by one, and the host has fewer than the guest.
+        limits=boot.Limits(boot=60 + 3 * cpus))
+
+
+def where(parser: argparse.ArgumentParser, directory: str) -> None:
+    """Of each study."""
+    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / directory)
+
+
+def both_kernels(parser: argparse.ArgumentParser, directory: str, machine_file: Path,
+            boots: int) -> None:
+    """Of an experiment that boots both kernels several times."""
+    add = parser.add_argument
+    add("--boots", type=int, default=boots, help=f"of each kernel (default {boots})")
+    where(parser, directory)
+    add("--machine", default=str(machine_file))
+    add("--cpus", type=int, default=4)
+    add("--base", default="base", help="the base's image")
+    add("--patched", default="patched", help="our image")
+    add("--append", default="", help="more for the kernel command line")
+
+
+def guest(args: argparse.Namespace, name: str, kernel: str, job: Job,
+          trace: bool = False) -> Guest:
+    """Of the options. @kernel: base or patched."""
+    return Guest(name, machine.load(args.machine), args.cpus,
+                 paths.kernel(getattr(args, kernel)), job, f"intel_pstate=passive {args.append}",
+                 trace=trace)
+
+
+def answers(args: argparse.Namespace, todo: Sequence[Guest], recipe: Path | None = None,
+            selftests: Path | None = None, archive: str = "guest") -> list[boot.Result]:
+    """Of a study's guests. @recipe: what they need beside guest/recipe.txt; @archive: the
+    directory of what they have in common."""
+    made = initramfs.ensure(args.out / archive, selftests, recipe or ())
+    return Guests(args.out, made, paths.qemu(), args.jobs).answers(todo)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make bench, and the same loads on the machine at hand."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from functools import partial
+from pathlib import Path
+
+from ... import cli, paths
+from ...guest import initramfs
+from . import cells, host, loads, report, runner, tables
+
+
+def add(sub: cli.Commands) -> None:
+    machines = [m.name for m in cells.MACHINES]
+    one = sub.add_parser("bench", help="the published tables, measured in guests: a report")
+    one.add_argument("--extent", default="short", choices=loads.EXTENTS,
+                     help="short (the default), results: tbench and pgbench, too, and each "
+                     "assumption of the model changed, full: and more parameters of each load")
+    one.add_argument("--kept", action="store_true",
+                     help="only what has been measured before, without any guest")
+    one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=machines,
+                     default=machines, help="of: " + ", ".join(machines))
+    one.add_argument("--qemu", help="emulator (default: the built one)")
+    one.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                     help="guests at a time (default: the host's CPUs)")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench",
+                     help="directory for the report and what was measured")
+    one.set_defaults(run=bench)
+
+    one = sub.add_parser("run-on-host", help="the loads of bench on this machine, which must "
+                         "not be used meanwhile; every setting is put back")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench-host",
+                     help="directory for the report")
+    one.set_defaults(run=on_host)
+
+
+def bench(args: argparse.Namespace) -> int:
+    """1 if a cell failed."""
+    out = args.output.resolve()
+    guests = runner.Bench(out, runner.images(), paths.qemu(args.qemu), args.jobs)
+    machines = [m for m in cells.MACHINES if m.name in args.machines]
+    todo = cells.all_cells(args.extent, machines)
+    results = guests.run(todo, args.kept)
+    about = report.made_from(guests.digests, "make bench" + (
+        f" BENCH={args.extent}" if args.extent != "short" else ""))
+    if absent := len(todo) - len(results):
+        about["cells not measured, which have -"] = absent
+        print(f"{absent} cells have not been measured; - stands for them")
+    print(report.write(out, results, about,
+                             ends=report.verdicts(tables.Measured(results))))
+    return int(any(isinstance(result, runner.Failure) for result in results.values()))
+
+
+def on_host(args: argparse.Namespace) -> int:
+    """1 if a cell failed or a setting could not be put back."""
+    knobs = host.Knobs(Path("/"))
+    host.check(knobs)
+    out = args.output.resolve()
+    initramfs.compiled(loads.HERE / "stopwatch.c", out)
+    machine, results, lost = host.run(
+        knobs, platform.node(), partial(host.load, out, host.tsc_khz()), print,
+        host.surroundings())
+    about = report.made_from({"kernel": platform.release()}, "run-on-host")
+    print(report.write(out, results, about, [host.table(machine)], host=machine.name))
+    return int(bool(lost) or any(isinstance(r, runner.Failure) for r in results.values()))
