@@ -35,8 +35,6 @@ typedef s64 ktime_t;
 #undef __always_inline
 #define __always_inline		inline __attribute__((__always_inline__))
 #define noinline		__attribute__((__noinline__))
-#define noinline_for_stack	noinline
-#define __maybe_unused		__attribute__((__unused__))
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
 #define READ_ONCE(x)		({ __typeof__(x) _r = *(volatile __typeof__(x) *)&(x); _r; })
@@ -54,7 +52,7 @@ typedef s64 ktime_t;
 #define BIT_ULL(n)		(1ULL << (n))
 #define GENMASK(h, l)		((~0UL << (l)) & (~0UL >> (63 - (h))))
 #define __once(a, b, op)	({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
-				   _a op _b ? _a : (__typeof__(a))_b; })
+				   _a op _b ? _a : _b; })
 #define min(a, b)		__once(a, b, <)
 #define max(a, b)		__once(a, b, >)
 #define max3(a, b, c)		max(max(a, b), c)

@@ -74,7 +74,6 @@ extern bool sched_uclamp_used, shim_scx_enabled, shim_scx_switched_all, shim_inv
 extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 
 #define BW_SHIFT		20
-#define UTIL_AVG_UNCHANGED	0x80000000
 #define cpu_rq(c)		(&shim_rq[c])
 #define rt_rq_is_runnable(rt)	((rt)->rt_nr_running)
 #define sched_feat(x)		1
@@ -157,7 +156,6 @@ struct governor_attr {
 struct kobj_type { const void *default_groups, *sysfs_ops; void (*release)(struct kobject *); };
 #define __ATTR(n, mode, s, t)	{ { #n }, s, t }
 #define __ATTR_RW(n)		{ { #n }, n##_show, n##_store }
-#define __ATTR_RO(n)		{ { #n }, n##_show, NULL }
 #define ATTRIBUTE_GROUPS(n)	static struct attribute **n##_groups[] = { n##_attrs, NULL }
 static const int governor_sysfs_ops __attribute__((unused));
 #define to_gov_attr_set(k)	container_of(k, struct gov_attr_set, kobj)

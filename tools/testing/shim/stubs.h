@@ -9,7 +9,6 @@
 #define __cpuidle
 #define GFP_KERNEL				0
 #define THIS_MODULE				NULL
-#define EXPORT_SYMBOL(x)
 #define EXPORT_SYMBOL_GPL(x)
 #define EXPORT_SYMBOL_IF_KUNIT(x)
 #define MODULE_DESCRIPTION(text)
@@ -19,9 +18,7 @@
 #define MODULE_PARM_DESC(name, text)		_Static_assert(sizeof(text), "")
 
 #define data_race(x)				(x)
-#define rcu_dereference_protected(p, c)		(p)
 #define rcu_dereference_sched(p)		(p)
-#define rcu_access_pointer(p)			(p)
 #define rcu_assign_pointer(p, v)		((p) = (v))
 #define synchronize_rcu()			do { } while (0)
 
