@@ -101,6 +101,20 @@ def test_replay() -> None:
         f"{share:.0f}" for share in closed.values())
 
 
+def test_how_long_until_the_highest_frequency() -> None:
+    """The one table of it, in schedutil-sim's README: milliseconds of base and ours."""
+    text = (paths.TOP / "tools/testing/schedutil-sim/README.md").read_text("utf-8")
+    found = re.findall(r"^\| \[?(guest|model)\b.*? \| (\d+) \| (.*) \|$", text, re.M)
+    assert len(found) == 4
+    for where, hz, cells in found:
+        rows = {(r["task"].split()[0], r["setting"]): r.get("median ms") or r["median"]
+                for r in table(f"schedutil/{where}-steps.csv")
+                if r["hz"] == hz and r.get("ms", "until") != "for which it stays"}
+        tasks = ("light", "new", "returning" if where == "model" else "slept")
+        assert cells == " | ".join(f"{rows[task, 'base']}, {rows[task, 'ours']}"
+                                   for task in tasks), (where, hz)
+
+
 def test_each_table_has_command_and_version() -> None:
     files = sorted(RESULTS.rglob("*.csv"))
     assert len(files) > 20
