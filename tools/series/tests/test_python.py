@@ -21,7 +21,7 @@ def needed(*groups: str) -> set[str]:
     """Of the optional groups, or what is always needed."""
     lists = [PROJECT["optional-dependencies"][name] for name in groups] or [
         PROJECT["dependencies"]]
-    return {re.match(r"[\w-]+", line)[0] for names in lists for line in names}
+    return {re.split(r"[^\w-]", line)[0] for names in lists for line in names}
 
 
 def imports() -> list[tuple[str, str, str]]:
@@ -31,7 +31,7 @@ def imports() -> list[tuple[str, str, str]]:
         if not OURS & set(file.split("/")):
             continue
         for node in ast.walk(ast.parse((paths.TOP / file).read_text())):
-            if isinstance(node, ast.ImportFrom) and not node.level:
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found += [(file, node.module, alias.name) for alias in node.names]
             elif isinstance(node, ast.Import):
                 found += [(file, alias.name, "") for alias in node.names]
