@@ -12,15 +12,15 @@ extern long shim_tick_ns;
 #define TICK_NSEC	shim_tick_ns
 #define TICK_USEC	(TICK_NSEC / NSEC_PER_USEC)
 
-/* Per-CPU variables are arrays, of as many CPUs as the program plays. */
+/* Per-CPU variables are arrays, of as many CPUs as the program plays; of one whatever its number. */
 #ifndef MAX_CPUS
 #define MAX_CPUS	1
 #endif
 extern int shim_cpu;		/* that runs the present code */
-#define smp_processor_id()		(shim_cpu % MAX_CPUS)
+#define smp_processor_id()		(MAX_CPUS > 1 ? shim_cpu : 0)
 #define DEFINE_PER_CPU(type, name)	__typeof__(type) name[MAX_CPUS]
 #define DECLARE_PER_CPU(type, name)	extern __typeof__(type) name[MAX_CPUS]
-#define per_cpu_ptr(ptr, cpu)		(*(ptr) + (cpu) % MAX_CPUS)
+#define per_cpu_ptr(ptr, cpu)		(*(ptr) + (MAX_CPUS > 1 ? (cpu) : 0))
 #define per_cpu(var, cpu)		(*per_cpu_ptr(&(var), cpu))
 #define this_cpu_ptr(ptr)		per_cpu_ptr(ptr, smp_processor_id())
 #define __this_cpu_read(var)		per_cpu(var, smp_processor_id())
