@@ -162,8 +162,8 @@ def count_kselftests(said: str) -> Count:
     return count
 
 
-_RESULT = re.compile(r"^(?P<lead>[# ]*)(?P<bad>not )?ok \d+ (?:- )?(?P<name>.*?)"
-                     r"(?:\s+# (?P<word>\w+).*)?\s*$")
+_RESULT = re.compile(r"^(?P<lead>[# ]*)(?P<bad>not )?ok \d+(?: - | |$)(?P<name>.*?)"
+                     r"(?:\s*# (?P<word>\w+).*)?\s*$")
 
 
 def count_tap(text: str) -> Count:

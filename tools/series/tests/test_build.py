@@ -208,10 +208,11 @@ def test_kunit_counts_leaves():
 def test_tap_counts_inner_cases_where_there_are_any():
     count = testrun.count_tap(
         "TAP version 13\n1..3\n# selftests: x: two\n# TAP version 13\n# 1..2\n"
-        "# ok 1 first\n# not ok 2 second\nnot ok 1 selftests: x: two # exit=1\n"
+        "# ok 1 first\n# not ok 2 second\n# ok 3 # SKIP one CPU\n"
+        "not ok 1 selftests: x: two # exit=1\n"
         "# selftests: x: plain\n# says something\nok 2 selftests: x: plain\n"
         "# selftests: x: none\n# 1..0 # SKIP no device\nok 3 selftests: x: none # SKIP\n")
-    assert str(count) == "2 passed, 1 failed, 1 skipped"
+    assert str(count) == "2 passed, 1 failed, 2 skipped"
     assert str(testrun.count_tap("# ok 1 first\nnot ok 1 dies later\n")) == \
         "1 passed, 1 failed, 0 skipped"
 
