@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 from guests import Guests
+from scenarios import SUSPEND_KHZ
 from test_invariance import state
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
@@ -43,12 +44,15 @@ def test_counters_began_anew(result: Result) -> None:
 
 def test_no_sample_was_bad(result: Result) -> None:
     """Of either CPU: that which goes down and up again, and the one that does not."""
-    for step in ("before", "suspend", "after"):
+    for step in ("before", "suspend", *(f"after-{khz}" for khz in SUSPEND_KHZ)):
         assert state(result.text(step)).of("skipped") == [0, 0], step
     dmesg = result.text("dmesg")
     assert "make no sense" not in dmesg and sysfs.warnings(dmesg) == []
 
 
 def test_invariance_goes_on(result: Result) -> None:
-    after = state(result.text("after"))
-    assert after.common["enabled"] == "1" and set(after.of("max_ratio")) == {1945}
+    """The scale is the clock over the highest one, at each clock."""
+    for khz in SUSPEND_KHZ:
+        after = state(result.text(f"after-{khz}"))
+        assert after.common["enabled"] == "1" and set(after.of("max_ratio")) == {1945}
+        assert after.of("scale") == pytest.approx([1024 * khz / SUSPEND_KHZ[-1]] * 2, rel=0.03)
