@@ -110,6 +110,16 @@ def base_releases(series: Series) -> Count:
                  failures=[f"{release}: {reason}" for release, reason in results if reason])
 
 
+_SUITE = re.compile(r'struct kunit_suite \w+ = \{\s*\.name\s*=\s*"([^"]+)"')
+
+
+def kunit_suites(top: Path) -> set[str]:
+    """Names of the suites in the series' own files."""
+    files = [file for part in ("arch", "drivers", "kernel", "lib")
+             for file in (top / part).rglob("*_kunit.c")]
+    return {name for file in files for name in _SUITE.findall(file.read_text())}
+
+
 def kunit(linux: Path) -> Count:
     """The suites built into the patched kernel, run by it at boot and read
     by the kernel's own parser."""
@@ -124,10 +134,30 @@ def kunit(linux: Path) -> Count:
     if not parsed.exists():
         raise Fail("kunit.py could not read the guest's console",
                    done.stdout.decode(errors="replace")[-2000:])
-    count = count_kunit(json.loads(parsed.read_text()))
-    if not count.passed + len(count.failures):
-        raise Fail("the guest ran no KUnit case", proc.tail(out / "console.log"))
-    return count
+    group = json.loads(parsed.read_text())
+    console = (out / "console.log").read_text(errors="replace")
+    return count_kunit(group) + unseen(
+        kunit_suites(paths.TOP), {suite["name"] for suite in group["sub_groups"]}, console, console)
+
+
+#: Of races, which KCSAN finds everywhere, those of our functions
+_COMPLAINT = re.compile(r"WARNING:|BUG:(?! KCSAN:)|KCSAN:.*(?:sugov|chain|gov_attr|governor)|"
+                        r"\bOops|Call Trace|suspicious RCU|INFO: .*lock|UBSAN:|ODEBUG:|not ok ")
+
+
+#: Of idle states the guest's CPU has as many as it has.
+_MAY_SKIP = re.compile(r"# SKIP idle, \d+ states: ")
+
+
+def unseen(expected: set[str], ran: set[str], console: str, said: str = "") -> Count:
+    """What no case tells: tests that did not run or were skipped by what they say, and
+    complaints of the guest's kernel."""
+    failures = [f"{name} did not run" for name in sorted(expected - ran)]
+    failures += [f"skipped: {line}" for line in said.splitlines()
+                 if "# SKIP" in line and not _MAY_SKIP.search(line)]
+    failures += [f"the kernel says: {line}" for line in console.splitlines()
+                 if _COMPLAINT.search(line)]
+    return Count(passed=int(not failures), failures=failures)
 
 
 def count_kunit(group: dict, path: str = "") -> Count:
@@ -145,13 +175,23 @@ def count_kunit(group: dict, path: str = "") -> Count:
     return count
 
 
+_PROGRAM = re.compile(r"^(?:not )?ok \d+ selftests: (\S+): (\S+)", re.M)
+
+
 def selftests() -> Count:
     """The kselftests of ours, run in the guest."""
     out = paths.TESTS / "selftests"
     with Step("test: kselftests in the guest"):
         said = guest.boot("cd /selftests && ./run_kselftest.sh", out, "--time=deterministic")
     (paths.LOG / "test-selftests.log").write_text(said)
-    return count_kselftests(said)
+    return count_kselftests(said) + unseen(
+        set((paths.SELFTESTS / "kselftest-list.txt").read_text().split()),
+        programs_run(said), (out / "console.log").read_text(errors="replace"), said)
+
+
+def programs_run(said: str) -> set[str]:
+    """As kselftest-list.txt names them."""
+    return {f"{directory}:{program}" for directory, program in _PROGRAM.findall(said)}
 
 
 def count_kselftests(said: str) -> Count:

@@ -152,12 +152,10 @@ def adopt(fresh: Path, obj: Path) -> None:
         shutil.copyfile(fresh, config)
 
 
-SELFTESTS = ["freq_invariance", "schedutil", "sched_chains", "intel_idle", "cpuidle_teo"]
-
-
 def selftests(tree: Tree) -> bool:
     """Install our kselftests for the guest; false if the tree has none."""
-    have = [t for t in SELFTESTS if (tree.path / "tools/testing/selftests" / t).is_dir()]
+    ours = sorted(d.name for d in (paths.TOP / "tools/testing/selftests").iterdir())
+    have = [t for t in ours if (tree.path / "tools/testing/selftests" / t).is_dir()]
     shutil.rmtree(paths.SELFTESTS, ignore_errors=True)
     if have:
         proc.logged(["make", "-C", tree.path / "tools/testing/selftests", "install",

@@ -13,6 +13,7 @@ from ..check import bisect, configs, testrun
 from ..compile import kernel
 from ..fetch import packages
 from ..patchqueue import tree as trees
+from .conftest import write
 
 
 def test_unmet_settings_are_listed():
@@ -215,6 +216,25 @@ def test_tap_counts_inner_cases_where_there_are_any():
     assert str(count) == "2 passed, 1 failed, 2 skipped"
     assert str(testrun.count_tap("# ok 1 first\nnot ok 1 dies later\n")) == \
         "1 passed, 1 failed, 0 skipped"
+
+
+def test_suites_and_programs_that_have_to_run(tmp_path):
+    suite = 'static struct kunit_suite s = {\n\t.name\t= "a-1",\n'
+    write(tmp_path, kernel__sched__a_kunit_dot_c=suite, kernel__b_dot_c="struct kunit_suite;\n")
+    assert testrun.kunit_suites(tmp_path) == {"a-1"}
+    assert {"cpuidle-teo", "schedutil_holdoff", "turbo_table"} < testrun.kunit_suites(paths.TOP)
+    assert testrun.programs_run(
+        "# ok 1 inner\nok 1 selftests: x: a.sh\nnot ok 2 selftests: x: b # exit=1\n"
+        "# selftests: x: c\nok 4 selftests: y: d # SKIP\n") == {"x:a.sh", "x:b", "y:d"}
+
+
+def test_what_no_case_tells():
+    assert testrun.unseen({"a"}, {"a", "b"}, "[    0.1] all is well\n") == testrun.Count(passed=1)
+    console = "[    0.1] WARNING: CPU: 0 at x.c\n[    0.2] well\n"
+    assert testrun.unseen({"a", "c", "d"}, {"a"}, console).failures == [
+        "c did not run", "d did not run", "the kernel says: [    0.1] WARNING: CPU: 0 at x.c"]
+    said = "# ok 1 # SKIP idle, 2 states: all of them poll\nok 2 a # SKIP no device\n"
+    assert testrun.unseen(set(), set(), "", said).failures == ["skipped: ok 2 a # SKIP no device"]
 
 
 def test_guest_that_runs_no_kselftest(tmp_path, monkeypatch):

@@ -388,11 +388,11 @@ def idle_states(m: Machine, cpus: int) -> Steps:
     yield "kselftest", "/selftests/intel_idle/states.sh"
 
 
-def idle_governor(m: Machine, cpus: int) -> Steps:
-    """KUnit at boot, then our kselftest."""
+def default_idle_states(m: Machine, cpus: int) -> Steps:
+    """By default the kselftest is run with all others (make test)."""
+    yield "cpuidle", "dump_cpuidle"
     yield ("governors", "cd $CPU/cpuidle; cat current_governor available_governors; "
            "put teo current_governor; cat current_governor")
-    yield "kselftest", "/selftests/cpuidle_teo/wakeups"
 
 
 #: Loads for C0.2 alone, with the mark that each begins with.
@@ -719,7 +719,7 @@ SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "saturation_us": "-1 x 
 
 
 def schedutil(m: Machine, cpus: int) -> Steps:
-    """The governor's tunables and units, and a task that becomes CPU-bound."""
+    """The governor's tunables, and a task that becomes CPU-bound."""
     files = "$CPU/cpufreq/schedutil"
     yield "defaults", f"dump {files}/*"
     for name, values in SCHEDUTIL_REFUSED.items():
@@ -728,8 +728,6 @@ def schedutil(m: Machine, cpus: int) -> Steps:
                f'[ "$(cat {files}/{name})" = "$before" ] || echo changed')
     # 5 % of 10 ms, then busy
     yield "steps", "vs-rise -c 1 -m step -r 38 -n 5 -k 12 -w 59000"
-    yield "kselftest", "/selftests/schedutil/tunables.sh"
-    yield "chains", "/selftests/sched_chains/chains.sh"
 
 
 #: Cycles of 1000 instructions in the kernel and in user space.
@@ -956,10 +954,7 @@ for _name in ("platinum-8180", "sapphire-rapids"):
 SCENARIOS["mirrored"] = _patched(mirrored, "e5-2697-v2", append="intel_pstate=passive")
 SCENARIOS["returns"] = Scenario(returns, "epyc-7742", append="")
 SCENARIOS["limits"] = Scenario(limits, "sapphire-rapids-hwp", cpus=4)
-SCENARIOS["teo"] = _patched(
-    idle_governor, "platinum-8180", append=f"{PASSIVE} kunit.enable=1 kunit.filter_glob=cpuidle*")
-SCENARIOS["schedutil"] = _patched(
-    schedutil, cpus=4, append="intel_pstate=passive kunit.enable=1 kunit.filter_glob=schedutil*")
+SCENARIOS["schedutil"] = _patched(schedutil, cpus=4, append="intel_pstate=passive")
 SCENARIOS["c02"] = _patched(c02)
 SCENARIOS["signs"] = _patched(signs)
 SCENARIOS["poll-state"] = _patched(idle_poll, append="")
@@ -976,7 +971,9 @@ for _msr in GP_AT_BOOT:
     SCENARIOS[f"gp-{_msr:#x}"] = _patched(
         invariance_at_boot, cpus=1, append="intel_pstate=disable", faults=f"* gp msr={_msr:#x}\n")
 for _name, (_machine, _append, _) in IDLE_STATES.items():
-    SCENARIOS[f"idle-{_name}"] = _patched(idle_states, _machine, cpus=1, append=_append)
+    SCENARIOS[f"idle-{_name}"] = _patched(
+        default_idle_states if _name == "default" else idle_states,
+        _machine, cpus=1, append=_append)
 for _name, _cpus in WITNESS_MACHINES.items():
     SCENARIOS[f"witness-{_name}"] = Scenario(witness, _name, cpus=_cpus)
     SCENARIOS[f"acpi-{_name}"] = Scenario(acpi, _name, append="intel_pstate=disable")

@@ -12,9 +12,11 @@ from virtual_silicon.guest import boot
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace
 
+BOOTS = {name: pytest.param(name, marks=pytest.mark.boots(f"idle-{name}"))
+         for name in IDLE_STATES}
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"idle-{name}"))
-                        for name in IDLE_STATES])
+
+@pytest.fixture(params=BOOTS.values())
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -40,6 +42,15 @@ def test_boot_says_that_numbers_have_moved(name: str, guests: Guests) -> None:
         assert not said
 
 
+@pytest.mark.boots("idle-default")
+def test_teo_can_be_selected(guests: Guests) -> None:
+    default, available, now = guests.get("idle-default").text("governors").splitlines()
+    assert {"menu", "teo"} <= set(available.split())
+    assert default == "menu" and now == "teo"
+
+
+#: On the default machine make test runs all kselftests.
+@pytest.mark.parametrize("name", [BOOTS[name] for name in IDLE_STATES if name != "default"])
 def test_kselftest(name: str, guests: Guests) -> None:
     result = guests.get(f"idle-{name}")
     text = result.text("kselftest")
