@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from virtual_silicon.errors import Fail
@@ -15,7 +15,6 @@ from . import guest, paths, proc
 from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
 from .fetch import base, cache, packages
-from .fetch.base import Base
 from .patchqueue import mails, manifest, refresh, releases
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
@@ -23,125 +22,75 @@ from .patchqueue.manifest import Series
 
 @dataclass(frozen=True)
 class Target:
+    """@first refuses what cannot be, before packages of @groups are installed and @needs built.
+    @then makes the exit status; with @alone nobody else may build in this clone meanwhile."""
     help: str
-    make: Callable[[], int]
+    groups: str = ""
+    needs: Sequence[Callable[[], object]] = ()
+    then: Callable[[], int | None] = lambda: 0
+    first: Callable[[], object] = lambda: None
+    alone: bool = False
+
+    def make(self) -> int:
+        self.first()
+        packages.ensure(*self.groups.split())
+        with _alone() if self.needs or self.alone else nullcontext():
+            for need in self.needs:
+                need()
+            if self.alone:
+                return self.then() or 0
+        return self.then() or 0
+
+
+def _alone() -> AbstractContextManager[None]:
+    """One build at a time in a clone. Not held while a guest runs."""
+    return cache.lock(paths.BUILD / ".lock", "this clone")
 
 
 def series() -> Series:
     return manifest.load(paths.PATCHES, paths.TOP)
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One build at a time in a clone. Not held while a guest runs."""
-    with cache.lock(paths.BUILD / ".lock", "this clone"):
-        yield
-
-
-def _linux() -> Base:
+def linux() -> None:
     """build/linux with the series on the chosen base."""
     chosen = base.choose()
     repo = chosen.repo()
-    release = base.release(repo)
-    say(f"base: {chosen.label} (Linux {release}, {chosen.key[:16]})")
+    say(f"base: {chosen.label} (Linux {base.release(repo)}, {chosen.key[:16]})")
     trees.make(trees.LINUX, repo, series())
-    return chosen
 
 
-def tree() -> int:
-    packages.ensure("build")
-    with _alone():
-        _linux()
-    return 0
+def patched() -> None:
+    linux()
+    kernel.patched(trees.LINUX)
 
 
-def patched_kernel() -> int:
-    packages.ensure("build")
-    with _alone():
-        _linux()
-        kernel.patched(trees.LINUX)
-    return 0
+def of_base() -> None:
+    kernel.of_base(base.choose())
 
 
-def debian_packages() -> int:
-    deb.flavour()
-    packages.ensure("build", "deb")
-    with _alone():
-        _linux()
-        deb.linux()
-    return 0
+def selftests() -> None:
+    kernel.selftests(trees.LINUX)
 
 
-def base_kernel() -> int:
-    packages.ensure("build")
-    with _alone():
-        kernel.of_base(base.choose())
-    return 0
+def governors() -> None:
+    replay.build(base.choose())
 
 
-def emulator() -> int:
-    packages.ensure("build", "qemu")
-    with _alone():
-        qemu.build()
-    return 0
+def _guest(text: str, subcommand: str, default: str = "patched") -> Target:
+    """Boots the kernel that KERNEL= names, built if it is one of ours."""
+    def build() -> None:
+        if of_ours := {"patched": patched, "base": of_base}.get(guest.kernel(default)):
+            of_ours()
 
+    def check() -> None:
+        guest.kernel(default)
+        guest.check()
 
-def _guest(subcommand: str, default: str = "patched") -> int:
-    """Build what is missing, then hand over to the virtual machine."""
-    which = guest.kernel(default)
-    guest.check()
-    packages.ensure("build", "qemu", "guest")
-    with _alone():
-        if which == "patched":
-            _linux()
-            kernel.patched(trees.LINUX)
-        elif which == "base":
-            kernel.of_base(base.choose())
-        qemu.build()
-    return guest.call(subcommand, which)
-
-
-def governor_replay() -> int:
-    packages.ensure("build")
-    with _alone():
-        replay.build(base.choose())
-    return 0
-
-
-def run() -> int:
-    return _guest("run")
-
-
-def shell() -> int:
-    return _guest("shell")
-
-
-def base_run() -> int:
-    return _guest("run", "base")
-
-
-def demo() -> int:
-    guest.check()
-    packages.ensure("build", "qemu", "guest")
-    with _alone():
-        _linux()
-        kernel.patched(trees.LINUX)
-        kernel.of_base(base.choose())
-        kernel.selftests(trees.LINUX)
-        qemu.build()
-    return guest.silicon("compare", *guest.user_options("MACHINE"))
+    return Target(text, "build qemu guest", [build, qemu.build],
+                  lambda: guest.call(subcommand, guest.kernel(default)), check)
 
 
 def test() -> int:
-    guest.check()
-    packages.ensure("build", "qemu", "guest", "test", "lint", "cpuwhy", "bench", "deb")
-    with _alone():
-        _linux()
-        kernel.patched(trees.LINUX)
-        kernel.of_base(base.choose())
-        selftests = kernel.selftests(trees.LINUX)
-        replay.build(base.choose())
-        qemu.build()
     figures.tell(figures.stale(figures.load()))
     return testrun.run([
         ("lint", testrun.lint),
@@ -153,126 +102,47 @@ def test() -> int:
         ("fuzz", lambda: testrun.pytest("fuzz", paths.FUZZ / "tests")),
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
-        *([("kselftests", testrun.selftests)] if selftests else []),
+        ("kselftests", testrun.selftests),
         ("virtual silicon", lambda: testrun.pytest("silicon", paths.SILICON / "tests")),
     ])
 
 
-def bench() -> int:
-    """What an earlier call has measured is kept."""
+def extent() -> str:
     wanted = os.environ.get("BENCH") or "short"
     if wanted not in ("short", "results", "full"):
         raise Fail(f"BENCH={wanted}: short, results or full", code=2)
-    packages.ensure("build", "qemu", "guest", "bench")
-    with _alone():
-        _linux()
-        kernel.patched(trees.LINUX)
-        kernel.of_base(base.choose())
-        qemu.build()
-    return guest.silicon("bench", f"--jobs={proc.jobs()}", f"--extent={wanted}")
+    return wanted
 
 
-def validate() -> int:
-    """The table in the documentation is made anew."""
-    packages.ensure("build", "qemu", "guest")
-    with _alone():
-        _linux()
+def for_mutants() -> None:
+    linux()
+    governors()
+    if any(subsystem.guest for subsystem in mutants.subsystems()):
         kernel.patched(trees.LINUX)
         qemu.build()
-    return guest.call("validate", "patched", f"--output={paths.SILICON}")
 
 
-def lint() -> int:
-    packages.ensure("build", "lint")
-    return testrun.run([("lint", testrun.lint)])
-
-
-def find_mutants() -> int:
-    packages.ensure("build", "test")
-    guests = any(subsystem.guest for subsystem in mutants.subsystems())
-    if guests:
-        packages.ensure("qemu", "guest")
-    with _alone():
-        replay.build(_linux())
-        if guests:
-            kernel.patched(trees.LINUX)
-            qemu.build()
-    return testrun.run([("mutants", mutants.run)])
-
-
-def other_configs() -> int:
-    guest.check()
-    packages.ensure("build", "qemu", "guest")
-    with _alone():
-        _linux()
-        kernel.selftests(trees.LINUX)
-        qemu.build()
-        return testrun.run(configs.checks(trees.LINUX))
-
-
-def each_commit() -> int:
-    packages.ensure("build", "static")
-    with _alone():
-        _linux()
-        return testrun.run(bisect.checks(trees.LINUX))
-
-
-def static_checks() -> int:
-    packages.ensure("build", "static")
-    with _alone():
-        _linux()
-        return testrun.run(static.checks(trees.LINUX))
-
-
-def make_figures() -> int:
-    """Those that are older than what they describe."""
-    return figures.make()
-
-
-def take_back() -> int:
-    packages.ensure("build")
-    with _alone():
-        refresh.refresh(trees.LINUX, series())
-        if trees.QEMU.git_dir.is_dir():
-            refresh.refresh(trees.QEMU, qemu.series())
-    return 0
-
-
-def write_series() -> int:
-    packages.ensure("build")
-    with _alone():
-        _linux()
-        mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)
-    return 0
+def take_back() -> None:
+    refresh.refresh(trees.LINUX, series())
+    if trees.QEMU.git_dir.is_dir():
+        refresh.refresh(trees.QEMU, qemu.series())
 
 
 def check_releases() -> int:
-    packages.ensure("build")
-    with _alone():
-        results = releases.check(series(), base.on_offer())
+    results = releases.check(series(), base.on_offer())
     return int(not results or any(reason for _, reason in results))
 
 
-def clean() -> int:
+def clean() -> None:
     """Remove what is generated, but no edits that exist nowhere else."""
-    with _alone():
-        for tree_ in (trees.LINUX, trees.QEMU):
-            if tree_.git_dir.is_dir():
-                trees.refuse_to_lose(tree_)
-        for path in paths.BUILD.iterdir():
-            if path.name != ".lock":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for tree in (trees.LINUX, trees.QEMU):
+        if tree.git_dir.is_dir():
+            trees.refuse_to_lose(tree)
     shutil.rmtree(paths.BUILD)
     say("removed build/")
-    return 0
 
 
-def clean_cache() -> int:
-    cache.clean()
-    return 0
-
-
-def show_help() -> int:
+def show_help() -> None:
     width = max(map(len, TARGETS))
     for name, target in TARGETS.items():
         say(f"  make {name:{width}}  {target.help}")
@@ -290,40 +160,56 @@ def show_help() -> int:
   CONFIGS=  rows of tools/series/check/configs.toml
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
   FAULTS=   file with what the CPU is to do wrong, and when""")
-    return 0
 
 
 TARGETS = {
-    "help": Target("this list", show_help),
-    "run": Target("build what is missing, boot the patched kernel, show what it does", run),
-    "demo": Target("base and patched kernel side by side on one machine", demo),
-    "shell": Target("a root shell in the guest", shell),
-    "base-run": Target("the same as run with the unpatched base kernel", base_run),
-    "test": Target("all tests; the last line counts them", test),
+    "help": Target("this list", then=show_help),
+    "run": _guest("build what is missing, boot the patched kernel, show what it does", "run"),
+    "demo": Target("base and patched kernel side by side on one machine", "build qemu guest",
+                   [patched, of_base, selftests, qemu.build],
+                   lambda: guest.silicon("compare", *guest.user_options("MACHINE")), guest.check),
+    "shell": _guest("a root shell in the guest", "shell"),
+    "base-run": _guest("the same as run with the unpatched base kernel", "run", "base"),
+    "test": Target("all tests; the last line counts them",
+                   "build qemu guest test lint cpuwhy bench deb",
+                   [patched, of_base, selftests, governors, qemu.build], test, guest.check),
     "bench": Target("the published tables, base and patched, in guests: build/bench/report.html",
-                  bench),
-    "validate": Target("the model against published measurements: build/validate", validate),
-    "mutants": Target("tests have to find the mistakes in tools/testing/mutants", find_mutants),
+                    "build qemu guest bench", [patched, of_base, qemu.build],
+                    lambda: guest.silicon("bench", f"--jobs={proc.jobs()}",
+                                          f"--extent={extent()}"), extent),
+    "validate": Target("the model against published measurements: build/validate",
+                       "build qemu guest", [patched, qemu.build],
+                       lambda: guest.call("validate", "patched", f"--output={paths.SILICON}")),
+    "mutants": Target("tests have to find the mistakes in tools/testing/mutants",
+                      "build test qemu guest", [for_mutants],
+                      lambda: testrun.run([("mutants", mutants.run)]), mutants.subsystems),
     "configs": Target("the series in other kernel configurations (tools/series/check/configs.toml)",
-                    other_configs),
+                      "build qemu guest", [linux, selftests, qemu.build],
+                      lambda: testrun.run(configs.checks(trees.LINUX)), guest.check, alone=True),
     "bisect": Target("each commit of the series compiles: all, 32 bit, none, clang, arm64",
-                   each_commit),
+                     "build static", [linux],
+                     lambda: testrun.run(bisect.checks(trees.LINUX)), alone=True),
     "static": Target("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
-                   static_checks),
+                     "build static", [linux],
+                     lambda: testrun.run(static.checks(trees.LINUX)), alone=True),
     "figures": Target("tables and pictures of documents that are older than what they describe",
-                    make_figures),
-    "lint": Target("mypy and ruff on all Python files (part of test)", lint),
-    "kernel": Target("build/out/patched/bzImage", patched_kernel),
-    "base-kernel": Target("build/out/base/bzImage", base_kernel),
-    "deb": Target("Debian packages of the patched kernel, in build/deb", debian_packages),
-    "qemu": Target("build/out/qemu/qemu-system-x86_64", emulator),
-    "replay": Target("build/replay/governor-replay: idle governors on recorded traces",
-                   governor_replay),
-    "tree": Target("build/linux: git tree, the base and one commit per patch", tree),
+                      then=figures.make),
+    "lint": Target("mypy and ruff on all Python files (part of test)", "build lint",
+                   then=lambda: testrun.run([("lint", testrun.lint)])),
+    "kernel": Target("build/out/patched/bzImage", "build", [patched]),
+    "base-kernel": Target("build/out/base/bzImage", "build", [of_base]),
+    "deb": Target("Debian packages of the patched kernel, in build/deb", "build deb",
+                  [linux, deb.linux], first=deb.flavour),
+    "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build]),
+    "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",
+                     [governors]),
+    "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux]),
     "refresh": Target("take commits made in build/linux and build/qemu/src into the repository",
-                    take_back),
-    "series": Target("build/series: the patches as mails, and in parts", write_series),
-    "releases": Target("try the patches on each base release on offer", check_releases),
-    "clean": Target("remove build/", clean),
-    "clean-cache": Target("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", clean_cache),
+                      "build", [take_back]),
+    "series": Target("build/series: the patches as mails, and in parts", "build",
+                     [linux, lambda: mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)]),
+    "releases": Target("try the patches on each base release on offer", "build",
+                       then=check_releases, alone=True),
+    "clean": Target("remove build/", needs=[clean]),
+    "clean-cache": Target("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", then=cache.clean),
 }
