@@ -26,7 +26,6 @@ class Figure:
     command: str
     inputs: tuple[str, ...]
     made_from: str
-    writes: bool = True		# the document; else the command prints what it should say
 
 
 def load(file: Path = FILE) -> list[Figure]:
@@ -37,8 +36,7 @@ def load(file: Path = FILE) -> list[Figure]:
             raise Fail(f"{file.name}: {row['document']}: no input {', '.join(sorted(unknown))};"
                        f" there are: {', '.join(data['inputs'])}")
         inputs = tuple(path for name in row["of"] for path in data["inputs"][name])
-        out.append(Figure(row["document"], row["command"], inputs, row.get("made_from", ""),
-                          row.get("writes", True)))
+        out.append(Figure(row["document"], row["command"], inputs, row.get("made_from", "")))
     return out
 
 
@@ -94,9 +92,7 @@ def make(top: Path = paths.TOP, file: Path = FILE) -> int:
                           env=proc.environment({"PATH": path})).returncode:
             say(f"FAILED {figure.document}")
             failed += 1
-        elif figure.writes:
+        else:
             sign(figure, version(figure.inputs, top), top)
             record(figure, version(figure.inputs, top), file)
-        else:
-            say(f"to be taken over by hand; then made_from = \"{version(figure.inputs, top)}\"")
     return int(failed > 0)

@@ -8,10 +8,12 @@ runs both with the same arguments and prints the results.
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import simulator
@@ -22,6 +24,8 @@ RANDOM = ("random", "timed-20", "timed-100")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
 INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "chains", "mix")
 DRIVERS = ("driver=fast", "driver=slow", "driver=perf", "cpus=3")
+#: What `rises` measures, as results/schedutil/model-steps.csv calls it
+TASKS = {"step": "light", "new": "new", "return": "returning", "fall": "stays"}
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "base": ("base", []), "off": ("ours", ["saturation_us=0"]),
     "ours": ("ours", [])}
@@ -39,11 +43,18 @@ def run(out: Path, variant: str, *words: str) -> str:
                           capture_output=True, text=True).stdout
 
 
+def write(file: Path, *rows: Sequence[object]) -> None:
+    """A table with its head; make figures takes it into results."""
+    with file.open("w", encoding="ascii") as to:
+        csv.writer(to, lineterminator="\n").writerows(rows)
+
+
 def rises(out: Path) -> None:
     """Phase by phase beside the base: how many are later, or for falls sooner."""
     print("ms to the highest frequency, or for falls ms for which it stays: median "
           "(least to most) of 50")
-    for mode in ("step", "new", "return", "fall"):
+    rows: list[Sequence[object]] = []
+    for mode in TASKS:
         for hz in (250, 1000):
             base: list[float] = []
             for variant in VARIANTS:
@@ -52,13 +63,19 @@ def rises(out: Path) -> None:
                 worse = sum(b > a if mode == "fall" else a > b for a, b in zip(took, base))
                 print(f"  {mode:6} HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
                       f" ({min(took):.1f} to {max(took):.1f}), {worse} worse than the base")
+                rows.append((TASKS[mode], hz, variant, f"{statistics.median(took):.1f}",
+                             f"{max(took):.1f}", worse))
+    write(out / "model-steps.csv",
+          ("task", "hz", "setting", "median ms", "longest ms", "phases worse than base"), *rows)
 
 
 def mix(out: Path) -> None:
     print("Energy of the core J and of it after 5 periods, mean and longest duration ms, "
           "changes, calls of the hook")
+    rows: list[Sequence[object]] = []
     for idle in ("c1=0", "c1=1"):
-        print(f"idle in {'C1E' if idle == 'c1=0' else 'C1 at the clock asked for'}")
+        state = "C1E" if idle == "c1=0" else "C1"
+        print(f"idle in {state}")
         for variant in VARIANTS:
             total = total_known = 0.0
             for name in (*MIX, *RANDOM):
@@ -70,7 +87,11 @@ def mix(out: Path) -> None:
                 print(f"  {variant:5} {name:10} {float(joules):8.2f} {float(known):8.2f}"
                       f" {float(mean):8.2f}"
                       f" {float(longest):8.2f} {changes:>6} {calls:>6}")
+                rows.append((state, name, variant, joules, known, mean, changes))
             print(f"  {variant:5} {'sum':10} {total:8.2f} {total_known:8.2f}")
+            rows.append((state, "sum", variant, f"{total:.2f}", f"{total_known:.2f}", "", ""))
+    write(out / "model-mix.csv",
+          ("idle in", "load", "setting", "J", "J once known", "ms", "changes"), *rows)
 
 
 def noise(out: Path) -> None:
