@@ -66,8 +66,10 @@ static void stretch(unsigned int disabled, bool is_short, int expected)
 		wrong(disabled, is_short ? "short idle times end in" : "long ones in", state);
 }
 
-/* Each set of disabled states and each limit, after a while of long idle times */
-static void each(struct kunit *t, void (*then)(unsigned int disabled, int shallow, int deep))
+enum then { SHORT_REST, NO_LIMIT, NO_LATENCY };
+
+/* With each set of disabled states and each limit: long idle times, then @then, long ones */
+static void each(struct kunit *t, enum then then)
 {
 	test = t;
 	drv.states[0].flags = CPUIDLE_FLAG_POLLING;
@@ -90,44 +92,35 @@ static void each(struct kunit *t, void (*then)(unsigned int disabled, int shallo
 					deepest = i;
 			ladder->enable(&drv, &dev);
 			stretch(disabled, false, deepest);
-			then(disabled, shallowest, deepest);
+			if (then == SHORT_REST) {
+				stretch(disabled, true, shallowest);
+			} else if (then == NO_LIMIT) {
+				limit_ns = S64_MAX;
+				for (int i = 0; i < 60; i++)
+					rest(false);
+			} else {
+				limit_ns = 0;
+				stretch(disabled, false, 0);
+			}
 			limit_ns = latency_ns[l];
 			stretch(disabled, false, deepest);
 		}
 	}
 }
 
-static void short_ones(unsigned int disabled, int shallow, int deep)
-{
-	stretch(disabled, true, shallow);
-}
-
-static void no_limit(unsigned int disabled, int shallow, int deep)
-{
-	limit_ns = S64_MAX;
-	for (int i = 0; i < 60; i++)
-		rest(false);
-}
-
-static void no_latency(unsigned int disabled, int shallow, int deep)
-{
-	limit_ns = 0;
-	stretch(disabled, false, 0);
-}
-
 static void short_idle_test(struct kunit *t)
 {
-	each(t, short_ones);
+	each(t, SHORT_REST);
 }
 
 static void limit_is_lifted_test(struct kunit *t)
 {
-	each(t, no_limit);
+	each(t, NO_LIMIT);
 }
 
 static void no_latency_for_a_while_test(struct kunit *t)
 {
-	each(t, no_latency);
+	each(t, NO_LATENCY);
 }
 
 static struct kunit_case ladder_cases[] = {
