@@ -18,10 +18,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from virtual_silicon import paths
+from virtual_silicon import paths, stats
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, pool
-from virtual_silicon.studies.bench import cells, host, loads, report, runner, stats, tables
+from virtual_silicon.studies.bench import cells, host, loads, report, runner, tables
 
 
 def test_welch_by_hand() -> None:

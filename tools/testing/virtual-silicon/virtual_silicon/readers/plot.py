@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,14 +63,9 @@ def _spread(busy: list[float], cycles: list[float], khz: list[tuple[int, int]],
 
 
 def _khz_at(khz: list[tuple[int, int]], time_ns: float) -> int:
-    low, high = 0, len(khz)
-    while low < high:	# the last change at or before time_ns
-        middle = (low + high) // 2
-        if khz[middle][0] <= time_ns:
-            low = middle + 1
-        else:
-            high = middle
-    return khz[low - 1][1] if low else 0
+    """Of the last change at or before a time."""
+    at = bisect.bisect_right(khz, time_ns, key=lambda change: change[0])
+    return khz[at - 1][1] if at else 0
 
 
 def load_pyplot() -> Any:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""report.json, report.html, tables as CSV and what is said on the terminal."""
+"""report.html, tables as CSV and what is said on the terminal."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
-import json
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -132,12 +131,6 @@ def write(out: Path, results: Results, about: Mapping[str, object],
     summaries, shown = grids(measured, of), details(measured, of)
     ends = [*ends, tables.failures(results)]
     made = ", ".join(f"{k} {v}" for k, v in about.items() if k != "command")
-    (out / "report.json").write_text(json.dumps({
-        "made from": dict(about), "cells": tables.as_json(results),
-        "tables": {table.name: [vars(grid) for grid in some]
-                   for table, some in summaries.items()},
-        "details": [vars(grid) for grid in shown],
-        "ends": [vars(grid) for grid in ends]}, indent=1) + "\n", encoding="utf-8")
     page = [f"<!doctype html><meta charset=utf-8><title>make bench</title><style>{_STYLE}"
             f"</style>\n<h1>The published tables on {host or 'virtual silicon'}</h1>",
             f"<p>{RATIOS}{'' if host else ' ' + MODEL}</p>",
@@ -152,7 +145,7 @@ def write(out: Path, results: Results, about: Mapping[str, object],
     (out / "report.html").write_text("\n".join(page), encoding="utf-8")
     _write_tables(out / "tables", measured, of, ends, f"from {made}")
     lines = [grid.text() for some in summaries.values() for grid in some
-             if not grid.title.startswith("power")]
+             if not any(tables.TITLES[measure] in grid.title for measure in ("watts", "mhz"))]
     lines += [grid.text() for grid in ends if len(grid.rows) > 1]
     bad = sum(isinstance(result, Failure) for result in results.values())
     lines.append(f"{len(results)} cells, {bad} failed; {out / 'report.html'}")

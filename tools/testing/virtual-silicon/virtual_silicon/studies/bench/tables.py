@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ... import stats
 from ...text import plain
-from . import stats
-from .cells import BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Cell, Machine
+from .cells import BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Machine
 from .loads import COMMON, LOADS
 from .runner import Failure, Result, Results
 
@@ -347,13 +347,3 @@ def sensitivity(measured: Measured) -> Grid:
         rows.append([machine.variant,
                      *(f"{r.value:.3f}" if r else "failed" for r in ratios)])
     return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows, "assumptions")
-
-
-def as_json(results: Results) -> list[dict[str, object]]:
-    def one(cell: Cell, result: Result | Failure) -> dict[str, object]:
-        return {"machine": cell.machine.title, "cpus": cell.machine.cpus,
-                "setting": cell.setting.name, "kernel": cell.setting.boot.kernel,
-                "append": cell.setting.boot.append, "faults": cell.setting.boot.faults,
-                "shell": cell.setting.shell, "load": cell.load.name,
-                "parameter": cell.parameter, "seed": cell.seed, **vars(result)}
-    return [one(cell, result) for cell, result in results.items()]

@@ -30,7 +30,6 @@ class Phase:
     name: str
     title: str
     cpus: str
-    busy: int
     duty: int = 100
     knob: str = ""		# what is written, in words
     turn: str = "true"		# shell
@@ -55,10 +54,10 @@ def loads(cpus: int) -> list[Phase]:
     half = max(1, cpus // 2)
     everyone = f"0-{cpus - 1}"
     return [
-        Phase("idle", "idle", "none", 0),
-        Phase("light", "20 % on each CPU", everyone, cpus, duty=20),
-        Phase("half", f"{half} of {cpus} CPUs", f"0-{half - 1}", half),
-        Phase("full", f"all {cpus} CPUs", everyone, cpus),
+        Phase("idle", "idle", "none"),
+        Phase("light", "20 % on each CPU", everyone, duty=20),
+        Phase("half", f"{half} of {cpus} CPUs", f"0-{half - 1}"),
+        Phase("full", f"all {cpus} CPUs", everyone),
     ]
 
 
@@ -70,18 +69,18 @@ def knobs(m: Machine, cpus: int) -> list[Phase]:
     deepest = ("$(for _i in $CPU/cpu[0-9]*/cpuidle; do ls -d $_i/state?/disable | tail -n 1; "
                "done)")
     return [
-        Phase("no_turbo", "all CPUs", everyone, cpus, against="full",
+        Phase("no_turbo", "all CPUs", everyone, against="full",
               knob="no_turbo 1",
               turn=f"put 1 {no_turbo}", restore=f"put 0 {no_turbo}"),
-        Phase("max_freq", "all CPUs", everyone, cpus, against="full",
+        Phase("max_freq", "all CPUs", everyone, against="full",
               knob=f"scaling_max_freq {cap_khz}",
               turn=f"put {cap_khz} {_FREQ}/scaling_max_freq",
               restore=f"put {m.max_ratio * m.bus_khz} {_FREQ}/scaling_max_freq"),
-        Phase("governor", "20 % on each CPU", everyone, cpus, duty=20,
+        Phase("governor", "20 % on each CPU", everyone, duty=20,
               against="light", knob="performance governor",
               turn=f"put performance {_FREQ}/scaling_governor",
               restore=f"put schedutil {_FREQ}/scaling_governor"),
-        Phase("no_deepest", "idle", "none", 0, against="idle",
+        Phase("no_deepest", "idle", "none", against="idle",
               knob=f"{m.idle[-1].name} disabled",
               turn=f"put 1 {deepest}", restore=f"put 0 {deepest}"),
     ]

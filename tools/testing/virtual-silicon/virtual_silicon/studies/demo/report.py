@@ -43,20 +43,13 @@ def _idle_columns(rows: list[dict[str, float]]) -> Data:
 def guest_view(text: str, zones: str = "") -> Data:
     """A phase as turbostat, vs-load and powercap saw it."""
     load, _, table_text = text.partition(demo.SPLIT)
-    table = turbostat.table(table_text)
-    rows = list(table.cpus.values())
-    work = sysfs.work(load)
+    rows = list(turbostat.table(table_text).cpus.values())
     energy = sysfs.energy(zones + "\n" + load)
     return {
         "busy_pct": _round(_mean([row["Busy%"] for row in rows]), 2),
         "mhz": _round(_busy_mhz([(row["Busy%"], row["Bzy_MHz"]) for row in rows])),
         "package_j": _round(energy.get("package"), 3),
-        "dram_j": _round(energy.get("dram"), 3),
-        "turbostat_package_j": table.summary.get("Pkg_J"),
         "states": _idle_columns(rows),
-        "core_residency_pct": {column[4:]: _round(_mean([row[column] for row in rows]), 2)
-                               for column in rows[0] if column.startswith("CPU%c")},
-        "work_per_s": _round(_mean([w.rate for w in work])),
     }
 
 
@@ -69,27 +62,16 @@ def model_view(t: trace.Trace, mark: int) -> Data:
                                   / len(cpus), 2)}
               for name in cpus[0].states}
     return {
-        "seconds": round(w.seconds, 6),
         "busy_pct": _round(_mean([100 * cpu.busy for cpu in cpus]), 2),
         "mhz": _round(_busy_mhz([(cpu.busy, cpu.mhz) for cpu in cpus])),
         "package_j": round(w.package_j, 3),
-        "cores_j": round(w.cores_j, 3),
-        "dram_j": round(w.dram_j, 3),
         "states": states,
     }
 
 
 def _idle_view(result: Result, name: str) -> Data:
-    used = sysfs.idle_used(result.text(f"idle-before-{name}"),
-                               result.text(f"idle-after-{name}"))
-    return {state: {"usage": usage, "seconds": round(seconds, 3)}
-            for state, (usage, seconds) in used.items()}
-
-
-def _states(result: Result) -> list[Data]:
-    states = sysfs.idle_states(result.text("idle-after-idle"))[0]
-    return [{"name": s.name, "latency_us": s.latency_us,
-             "residency_us": s.residency_us} for s in states]
+    used = sysfs.idle_used(result.text(f"idle-before-{name}"), result.text(f"idle-after-{name}"))
+    return {state: {"seconds": round(seconds, 3)} for state, (_, seconds) in used.items()}
 
 
 def _first(pairs: dict[str, str], ending: str) -> str | None:
@@ -125,9 +107,7 @@ def build(c: Config, plan: demo.Plan, result: Result) -> Data:
     phases = {}
     for phase in plan.phases:
         phases[phase.name] = {
-            "load": phase.title, "busy_cpus": phase.busy, "duty_pct": phase.duty,
-            "knob": phase.knob or None,
-            "against": phase.against or None,
+            "load": phase.title, "knob": phase.knob, "against": phase.against,
             "status": result.step_status(phase.name),
             "guest": guest_view(result.text(phase.name), result.text("zones")),
             "model": model_view(t, plan.mark(phase.name)),
@@ -152,7 +132,8 @@ def build(c: Config, plan: demo.Plan, result: Result) -> Data:
         "cpuidle": {"driver": _first(idle, "current_driver"),
                     "governor": (_first(idle, "current_governor")
                                  or _first(idle, "current_governor_ro")),
-                    "states": _states(result)},
+                    "states": [vars(s) for s in
+                               sysfs.idle_states(result.text("idle-after-idle"))[0]]},
         "phases": phases,
         "model_total": result.report,
         "warnings": sysfs.warnings(result.text("dmesg")),

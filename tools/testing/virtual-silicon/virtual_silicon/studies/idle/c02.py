@@ -13,13 +13,12 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from ... import cli
+from ... import cli, stats
 from ...errors import GuestError
 from ...guest import boot, options
 from ...guest.job import Job
 from ...guest.pool import Guest
 from ...text import publish
-from ..bench import stats
 
 HERE = Path(__file__).resolve().parent
 

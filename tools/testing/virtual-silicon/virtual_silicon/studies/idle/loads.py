@@ -23,52 +23,47 @@ from ...errors import GuestError
 from ...guest import options
 from ...guest.job import Job
 from ...guest.pool import Guest
+from ...stats import welch
 from ...text import publish
-from ..bench.stats import welch
 
 HERE = Path(__file__).resolve().parent
 
 
-@dataclass(frozen=True)
-class Load:
-    """What one load says: name and unit of each number; '-' if less is better."""
-
-    results: tuple[tuple[str, str, str], ...]
-
-
-LOADS: dict[str, Load] = {
-    "hackbench": Load((("hackbench", "s", "-"),)),
-    "pipe": Load((("hackbench -p, one pair", "s", "-"),)),
-    "perf-pipe": Load((("perf bench sched pipe", "us/op", "-"),)),
-    "tbench-1": Load((("tbench, 1 client", "operations", "+"),)),
-    "dbench-1": Load((("dbench, 1 client", "operations", "+"),)),
-    "pipe-rr": Load((("pipe, round trips", "1/s", "+"),)),
-    "tcp-rr": Load((("TCP, round trips", "1/s", "+"),)),
-    "udp-rr": Load((("UDP, round trips", "1/s", "+"),)),
-    "pipe-rest": Load((("pipe, round trips after a rest", "1/s", "+"),)),
-    "tcp-rest": Load((("TCP, round trips after a rest", "1/s", "+"),)),
-    "udp-rest": Load((("UDP, round trips after a rest", "1/s", "+"),)),
-    "pipe-paced": Load((("pipe, paced round trip", "us", "-"),)),
-    "tcp-paced": Load((("TCP, paced round trip", "us", "-"),)),
-    "udp-paced": Load((("UDP, paced round trip", "us", "-"),)),
-    "tcp-stream": Load((("TCP stream", "MB/s", "+"),)),
-    "udp-stream": Load((("UDP stream", "MB/s", "+"),)),
-    "sockperf-udp": Load((("sockperf under load, UDP", "us", "-"),
-                          ("sockperf under load, UDP, p99", "us", "-"))),
-    "sockperf-tcp": Load((("sockperf under load, TCP", "us", "-"),
-                          ("sockperf under load, TCP, p99", "us", "-"))),
-    "sockperf-1ms": Load((("the same, UDP, a reply per ms", "us", "-"),
-                          ("the same, UDP, a reply per ms, p99", "us", "-"))),
-    "pipe-io": Load((("fio-like, requests", "1/s", "+"),)),
-    "timers": Load((("lateness of timers", "us", "-"),)),
-    "ticks": Load((("tick stops", "", "-"), ("timers run for another CPU", "", "-"))),
-    "messages": Load((("messages, p50", "us", "-"), ("messages, p99", "us", "-"))),
-    "shell": Load((("150 shell pipelines", "s", "-"),)),
+#: What each load says: name and unit of each number; "-" if less is better.
+LOADS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "hackbench": (("hackbench", "s", "-"),),
+    "pipe": (("hackbench -p, one pair", "s", "-"),),
+    "perf-pipe": (("perf bench sched pipe", "us/op", "-"),),
+    "tbench-1": (("tbench, 1 client", "operations", "+"),),
+    "dbench-1": (("dbench, 1 client", "operations", "+"),),
+    "pipe-rr": (("pipe, round trips", "1/s", "+"),),
+    "tcp-rr": (("TCP, round trips", "1/s", "+"),),
+    "udp-rr": (("UDP, round trips", "1/s", "+"),),
+    "pipe-rest": (("pipe, round trips after a rest", "1/s", "+"),),
+    "tcp-rest": (("TCP, round trips after a rest", "1/s", "+"),),
+    "udp-rest": (("UDP, round trips after a rest", "1/s", "+"),),
+    "pipe-paced": (("pipe, paced round trip", "us", "-"),),
+    "tcp-paced": (("TCP, paced round trip", "us", "-"),),
+    "udp-paced": (("UDP, paced round trip", "us", "-"),),
+    "tcp-stream": (("TCP stream", "MB/s", "+"),),
+    "udp-stream": (("UDP stream", "MB/s", "+"),),
+    "sockperf-udp": (("sockperf under load, UDP", "us", "-"),
+                     ("sockperf under load, UDP, p99", "us", "-")),
+    "sockperf-tcp": (("sockperf under load, TCP", "us", "-"),
+                     ("sockperf under load, TCP, p99", "us", "-")),
+    "sockperf-1ms": (("the same, UDP, a reply per ms", "us", "-"),
+                     ("the same, UDP, a reply per ms, p99", "us", "-")),
+    "pipe-io": (("fio-like, requests", "1/s", "+"),),
+    "timers": (("lateness of timers", "us", "-"),),
+    "ticks": (("tick stops", "", "-"), ("timers run for another CPU", "", "-")),
+    "messages": (("messages, p50", "us", "-"), ("messages, p99", "us", "-")),
+    "shell": (("150 shell pipelines", "s", "-"),),
 }
 
 #: Which kernel and governor a column is of.
 COLUMNS = {"base menu": ("base", "menu"), "base teo": ("base", "teo"),
            "menu": ("patched", "menu"), "teo": ("patched", "teo")}
+
 
 @dataclass
 class Samples:
@@ -91,7 +86,7 @@ def parse(kernel: str, text: str, into: Results) -> None:
             continue
         frequency, idle, name, *numbers = words
         *values, above, below, seconds = map(float, numbers)
-        if len(values) != len(LOADS[name].results):
+        if len(values) != len(LOADS[name]):
             raise GuestError(f"{name} said nothing: {line!r}")
         samples = into[frequency, kernel, idle, name]
         samples.values.append(tuple(values))
@@ -144,7 +139,7 @@ def table(results: Results, frequency: str, load: str) -> list[list[str]]:
     """Results beside those of the same kernel's menu, and wrong choices per second."""
     rows = []
     for (index, (title, unit, sign)), name in itertools.product(
-            enumerate(LOADS[load].results), COLUMNS):
+            enumerate(LOADS[load]), COLUMNS):
         samples = column(results, frequency, name, load)
         if samples.values:
             reference = "base menu" if name.startswith("base") else "menu"
