@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from guests import Guests
 from virtual_silicon import paths
+from virtual_silicon.guest.boot import Result
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,6 +48,15 @@ def guests(request: pytest.FixtureRequest) -> Iterator[Guests]:
     pool = request.config.stash[GUESTS]
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def result(request: pytest.FixtureRequest, guests: Guests) -> Result:
+    """Of the one guest that the test boots."""
+    mark = request.node.get_closest_marker("boots")
+    assert mark, "a test that takes a result is marked with its guest"
+    name, = mark.args
+    return guests.get(name)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -14,6 +14,17 @@ from virtual_silicon import paths
 from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.guest.job import Job
 from virtual_silicon.machine import machine
+from virtual_silicon.readers import trace
+
+
+def events(result: boot.Result) -> trace.Trace:
+    assert result.trace
+    return trace.read(result.trace)
+
+
+def window(result: boot.Result, mark: int) -> trace.Window:
+    """From a mark to the next."""
+    return trace.window(events(result), mark, mark + 1)
 
 
 class Guests:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from guests import Guests
+from guests import Guests, window
 from virtual_silicon.guest.boot import Result
-from virtual_silicon.readers import sysfs, trace, turbostat
+from virtual_silicon.readers import sysfs, turbostat
 
 #: CPPC: 255 at 3.4 GHz, 168 at 2.25 GHz; both kernels take the mean of that
 #: ratio and 1 (there is no telling how many cores reach the highest).
@@ -16,14 +16,8 @@ BOOST_OFF = 1 << 25		# PPR, MSRC001_0015 CpbDis
 pytestmark = pytest.mark.boots("amd")
 
 
-@pytest.fixture
-def result(guests: Guests) -> Result:
-    return guests.get("amd")
-
-
 def mhz(result: Result, mark: int) -> float:
-    assert result.trace
-    return trace.window(trace.read(result.trace), mark, mark + 1).cpus[1].mhz
+    return window(result, mark).cpus[1].mhz
 
 
 def test_kernel_has_nothing_to_complain_of(result: Result) -> None:
@@ -71,14 +65,13 @@ def test_boost_off_means_base(result: Result) -> None:
 
 def test_turbostat_reads_clock_and_energy(result: Result) -> None:
     """Energy of the package, and of each core by its own register."""
-    assert result.trace
-    window = trace.window(trace.read(result.trace), 32, 33)
+    seen = window(result, 32)
     table = turbostat.table(result.text("fast"))
     assert table.cpus[1]["Bzy_MHz"] == pytest.approx(3400, rel=0.01)
     assert table.summary["Pkg_J"] / table.seconds == \
-        pytest.approx(window.package_j / window.seconds, rel=0.02)
+        pytest.approx(seen.package_j / seen.seconds, rel=0.02)
     assert table.summary["Cor_J"] / table.seconds == \
-        pytest.approx(window.cores_j / window.seconds, rel=0.05)
+        pytest.approx(seen.cores_j / seen.seconds, rel=0.05)
     assert table.cpus[1]["Cor_J"] > 5 * table.cpus[0]["Cor_J"]
 
 
@@ -87,8 +80,8 @@ def test_base_kernel_ratio(result: Result) -> None:
 
 
 @pytest.mark.boots("amd-patched")
-def test_patched_kernel_ratio(guests: Guests) -> None:
-    dmesg = guests.get("amd-patched").text("dmesg")
+def test_patched_kernel_ratio(result: Result) -> None:
+    dmesg = result.text("dmesg")
     assert sysfs.invariance_ratio(dmesg) == RATIO
     assert sysfs.warnings(dmesg) == []
 
@@ -117,9 +110,8 @@ def test_cppc_registers(by_register: Result) -> None:
 
 
 @pytest.mark.boots("amd-pstate")
-def test_cppc_requests_take_effect(guests: Guests) -> None:
+def test_cppc_requests_take_effect(result: Result) -> None:
     """Passive: desired performance, 23:16, is the governor's."""
-    result = guests.get("amd-pstate")
     for step, perf, mark, expected in (("slow", 29, 30, 400), ("fast", 255, 32, 3500)):
         request = sysfs.msr_values(result.text(step))[0xC00102B3]
         assert request is not None and request >> 16 & 0xFF == perf
@@ -127,9 +119,8 @@ def test_cppc_requests_take_effect(guests: Guests) -> None:
 
 
 @pytest.mark.boots("amd-pstate-active")
-def test_cppc_leaves_the_choice_to_the_hardware(guests: Guests) -> None:
+def test_cppc_leaves_the_choice_to_the_hardware(result: Result) -> None:
     """Active: no desired performance; a full load runs high, however it is asked."""
-    result = guests.get("amd-pstate-active")
     for step, mark in (("slow", 30), ("fast", 32)):
         request = sysfs.msr_values(result.text(step))[0xC00102B3]
         assert request is not None and request >> 16 & 0xFF == 0

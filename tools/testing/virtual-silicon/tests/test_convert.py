@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from guests import Guests
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
+from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import amd, convert, dump, intel, machine
 from virtual_silicon.machine.machine import Machine
 from virtual_silicon.studies import stock_tools
@@ -105,9 +105,8 @@ def test_every_line_says_where_it_is_from() -> None:
 
 
 @pytest.mark.boots("witness-sapphire-rapids")
-def test_what_stock_tools_print_in_a_guest(guests: Guests) -> None:
+def test_what_stock_tools_print_in_a_guest(result: Result) -> None:
     """turbostat's header, registers and cpuidle of the emulated part."""
-    result = guests.get("witness-sapphire-rapids")
     m = machine.load("sapphire-rapids")
     back = convert_text("\n".join(
         result.text(step) for step in ("header", "registers", "cpuidle")) +

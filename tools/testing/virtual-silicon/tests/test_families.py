@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from guests import Guests
+from guests import Guests, window
 from scenarios import FAMILY_MACHINES, MARKS
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
@@ -61,8 +61,7 @@ class Family:
     published: Published
 
     def window(self, mark: int) -> trace.Window:
-        assert self.result.trace
-        return trace.window(trace.read(self.result.trace), mark, mark + 1)
+        return window(self.result, mark)
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"family-{name}"))
@@ -119,27 +118,24 @@ def test_no_turbo_means_base(family: Family) -> None:
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.boots(
     f"patched-{name}")) for name in FAMILY_MACHINES])
-def test_patched_kernel_ratio(name: str, guests: Guests) -> None:
-    dmesg = guests.get(f"patched-{name}").text("dmesg")
+def test_patched_kernel_ratio(name: str, result: Result) -> None:
+    dmesg = result.text("dmesg")
     assert sysfs.invariance_ratio(dmesg) == PARTS[name].patched_ratio
     assert sysfs.warnings(dmesg) == []
 
 
 @pytest.mark.boots("family-xeon-phi-7250")
-def test_counters_of_a_thousand_cycles(guests: Guests) -> None:
+def test_counters_of_a_thousand_cycles(result: Result) -> None:
     """turbostat multiplies what KNL counts; the ratio is as good as ever."""
-    result = guests.get("family-xeon-phi-7250")
     row = turbostat.table(result.text("one")).cpus[1]
     assert 85 < row["Busy%"] <= 100.1
     assert row["Bzy_MHz"] == pytest.approx(1600, rel=0.01)
 
 
 @pytest.mark.boots("family-celeron-j1900")
-def test_energy_in_units_of_microjoules(guests: Guests) -> None:
+def test_energy_in_units_of_microjoules(result: Result) -> None:
     """Silvermont's own unit, 2^5 uJ, as turbostat and the kernel read it."""
-    result = guests.get("family-celeron-j1900")
-    assert result.trace
-    seen = trace.window(trace.read(result.trace), MARKS["one"], MARKS["one"] + 1)
+    seen = window(result, MARKS["one"])
     table = turbostat.table(result.text("one"))
     assert table.summary["Pkg_J"] / table.seconds == \
         pytest.approx(seen.package_j / seen.seconds, rel=0.02)

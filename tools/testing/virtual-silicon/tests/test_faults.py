@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import Guests
+from guests import Guests, events, window
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest import boot, qmp
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.guest.job import Job, Section
-from virtual_silicon.readers import sysfs, trace
+from virtual_silicon.readers import sysfs
 
 BASE_KHZ = 2_000_000
 MS = 1_000_000
@@ -35,11 +35,6 @@ class Sample:
     aperf: int
     bias: int | None
     thermal: int | None
-
-
-@pytest.fixture
-def result(guests: Guests) -> Result:
-    return guests.get("faults")
 
 
 def samples(result: Result, second: int, cpu: int) -> list[Sample]:
@@ -142,19 +137,16 @@ def test_freeze_for_a_number_of_reads(result: Result) -> None:
 
 def test_marks_have_the_true_counters(result: Result) -> None:
     """Frozen, zeroed or set back for the guest; busy all the time in fact."""
-    assert result.trace
-    window = trace.window(trace.read(result.trace), 120, 121)
-    t = trace.read(result.trace)
+    t, seen = events(result), window(result, 120)
     a, b = t.mark(120), t.mark(121)
     for cpu in (1, 2, 3):
-        ticks = (b.time_ns - a.time_ns) * BASE_KHZ / 1e6 * window.cpus[cpu].busy
-        assert window.cpus[cpu].busy > 0.9
+        ticks = (b.time_ns - a.time_ns) * BASE_KHZ / 1e6 * seen.cpus[cpu].busy
+        assert seen.cpus[cpu].busy > 0.9
         assert b.cpus[cpu].mperf - a.cpus[cpu].mperf == pytest.approx(ticks, rel=0.001)
 
 
 def test_spurious_wakes(result: Result) -> None:
-    assert result.trace
-    t = trace.read(result.trace)
+    t = events(result)
     woken = [ns for ns, reason, _ in t.wakes[1]
              if reason == "other" and ns >= 4000 * MS]
     # one each ms, but for those that find the CPU reading registers
@@ -163,8 +155,7 @@ def test_spurious_wakes(result: Result) -> None:
 
 
 def test_thermal_limit_lowers_the_clock(result: Result) -> None:
-    assert result.trace
-    clock = [(ns, khz) for ns, khz in trace.read(result.trace).khz[2]
+    clock = [(ns, khz) for ns, khz in events(result).khz[2]
              if 3900 * MS < ns < 4200 * MS]
     slow = [(ns, khz) for ns, khz in clock if khz == 1_200_000]
     # in the next slot of the machine file, and then the change itself
@@ -228,32 +219,29 @@ def test_faults_and_counters_while_it_runs(guests: Guests, tmp_path: Path) -> No
 
 
 @pytest.mark.boots("lost-turbo")
-def test_lost_turbo_table(guests: Guests) -> None:
+def test_lost_turbo_table(result: Result) -> None:
     """The registers read zero, and the base kernel has no invariance."""
-    result = guests.get("lost-turbo")
     seen = sysfs.msr_values(result.text("registers"))
     assert seen[0x1AD] == seen[0x1AE] == 0
     assert sysfs.invariance_ratio(result.text("dmesg")) is None
 
 
 @pytest.mark.boots("lost-turbo")
-def test_register_faults_from_the_start(guests: Guests) -> None:
+def test_register_faults_from_the_start(result: Result) -> None:
     """Without the energy counter the kernel makes no zone."""
-    result = guests.get("lost-turbo")
     assert sysfs.msr_values(result.text("registers"))[0x611] is None
     assert result.text("zones") == ""
 
 
 @pytest.mark.boots("lost-turbo")
-def test_missing_cpuid_bit(guests: Guests) -> None:
+def test_missing_cpuid_bit(result: Result) -> None:
     """6.ECX[3], the energy performance bias; its neighbour is still there."""
-    flags = guests.get("lost-turbo").text("cpuinfo").split()
+    flags = result.text("cpuinfo").split()
     assert "epb" not in flags and "aperfmperf" in flags
 
 
 @pytest.mark.boots("zero-counters")
-def test_counters_that_are_only_advertised(guests: Guests) -> None:
-    result = guests.get("zero-counters")
+def test_counters_that_are_only_advertised(result: Result) -> None:
     seen = sysfs.msr_values(result.text("registers"))
     assert seen[0xE7] == seen[0xE8] == 0
     assert "aperfmperf" in result.text("cpuinfo").split()

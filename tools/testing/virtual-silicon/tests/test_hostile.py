@@ -8,7 +8,7 @@ import re
 import pytest
 from guests import Guests
 from scenarios import HOSTILE_PARAMETERS, HOSTILE_POLICIES, HOSTILE_WRITES
-from virtual_silicon.guest import boot
+from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
 
 CPU = "/sys/devices/system/cpu"
@@ -27,11 +27,7 @@ MODES = {"policy": "644", "rate_limit_us": "644", "saturation_us": "644", "chain
 class TestWrites:
     pytestmark = pytest.mark.boots("hostile")
 
-    @pytest.fixture
-    def result(self, guests: Guests) -> boot.Result:
-        return guests.get("hostile")
-
-    def test_values_are_taken_or_refused_as_documented(self, result: boot.Result) -> None:
+    def test_values_are_taken_or_refused_as_documented(self, result: Result) -> None:
         said = result.text("writes")
         assert result.step_status("writes") == 0, said
         count = {name: int(n) for name, n in re.findall(r"([a-z]+) (\d+)", said)}
@@ -40,11 +36,11 @@ class TestWrites:
         # Files came and went
         assert count["gone"] > 10 and count["switches"] > 10
 
-    def test_kernel_is_silent(self, result: boot.Result) -> None:
+    def test_kernel_is_silent(self, result: Result) -> None:
         assert [line for line in result.text("dmesg").splitlines()
                 if line and not _USUAL.search(line)] == []
 
-    def test_users_change_nothing(self, result: boot.Result) -> None:
+    def test_users_change_nothing(self, result: Result) -> None:
         lines = [line.split() for line in result.text("user").splitlines()]
         assert [where for where, _ in lines[:2]] == ["hidden", "hidden"]
         assert {path.rpartition("/")[2] for _, _, path, _, _ in lines[2:]} == set(MODES)
@@ -54,8 +50,7 @@ class TestWrites:
 
 
 @pytest.mark.boots("parameters")
-def test_parameters_are_refused_by_a_line_each(guests: Guests) -> None:
-    result = guests.get("parameters")
+def test_parameters_are_refused_by_a_line_each(result: Result) -> None:
     seen, dmesg = sysfs.pairs(result.text("parameters")), result.text("dmesg")
     for name, values in HOSTILE_PARAMETERS.items():
         for value in values:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from guests import Guests
+from virtual_silicon.guest.boot import Result
 
 PRESENT = 16
 ABSENT = 2
 
 
-def _verdict(guests: Guests, scenario: str, number: int) -> str:
-    text = guests.get(scenario).text("waitpkg")
+def _verdict(result: Result, number: int) -> str:
+    text = result.text("waitpkg")
     found = re.search(rf"^((not )?ok) {number} (.*)$", text, re.MULTILINE)
     assert found, f"no result {number} in:\n{text}"
     return f"{found[1]}: {found[3]}"
@@ -21,16 +21,16 @@ def _verdict(guests: Guests, scenario: str, number: int) -> str:
 
 @pytest.mark.boots("waitpkg")
 @pytest.mark.parametrize("number", range(1, PRESENT + 1))
-def test_with_waitpkg(guests: Guests, number: int) -> None:
-    assert _verdict(guests, "waitpkg", number).startswith("ok: ")
+def test_with_waitpkg(result: Result, number: int) -> None:
+    assert _verdict(result, number).startswith("ok: ")
 
 
 @pytest.mark.boots("no-waitpkg")
 @pytest.mark.parametrize("number", range(1, ABSENT + 1))
-def test_without_waitpkg(guests: Guests, number: int) -> None:
-    assert _verdict(guests, "no-waitpkg", number).startswith("ok: ")
+def test_without_waitpkg(result: Result, number: int) -> None:
+    assert _verdict(result, number).startswith("ok: ")
 
 
 @pytest.mark.boots("waitpkg")
-def test_nothing_is_left_out(guests: Guests) -> None:
-    assert f"1..{PRESENT}" in guests.get("waitpkg").text("waitpkg").splitlines()
+def test_nothing_is_left_out(result: Result) -> None:
+    assert f"1..{PRESENT}" in result.text("waitpkg").splitlines()

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from guests import Guests
+from guests import Guests, window
 from scenarios import KIND_MARKS, SMT_MARKS
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine, ssdt
-from virtual_silicon.readers import sysfs, trace, turbostat
+from virtual_silicon.readers import sysfs, turbostat
 
 AMD, INTEL = "two-kinds-amd", "two-kinds-intel"
 
@@ -20,11 +20,6 @@ CPUS = {AMD: [4900, 3500, 3500, 3500], INTEL: [5200, 5200, 3900, 3900]}
                         for name in CPUS])
 def either(request: pytest.FixtureRequest, guests: Guests) -> tuple[str, Result]:
     return request.param, guests.get(request.param)
-
-
-def window(result: Result, mark: int) -> trace.Window:
-    assert result.trace
-    return trace.window(trace.read(result.trace), mark, mark + 1)
 
 
 def registers(result: Result, cpu: int) -> dict[int, int | None]:
@@ -67,9 +62,8 @@ def test_dense_cores_draw_less(either: tuple[str, Result]) -> None:
 
 
 @pytest.mark.boots(INTEL)
-def test_hybrid_part_as_the_kernel_sees_it(guests: Guests) -> None:
+def test_hybrid_part_as_the_kernel_sees_it(result: Result) -> None:
     """SDM vol. 2, CPUID 7.EDX[15] and 1AH; P-cores count performance in 78.741 MHz."""
-    result = guests.get(INTEL)
     assert "hybrid_cpu" in result.text("cpuinfo").split() or \
         "Hybrid" in result.text("header")
     freq = sysfs.pairs(result.text("cpufreq"))
@@ -80,9 +74,8 @@ def test_hybrid_part_as_the_kernel_sees_it(guests: Guests) -> None:
 
 
 @pytest.mark.boots(INTEL)
-def test_capabilities_of_both_kinds(guests: Guests) -> None:
+def test_capabilities_of_both_kinds(result: Result) -> None:
     """Highest 7:0, guaranteed 15:8: rounded up to levels, so that none is lost."""
-    result = guests.get(INTEL)
     big, small = (registers(result, cpu)[0x771] for cpu in (0, 3))
     assert big is not None and small is not None
     assert [big & 0xFF, big >> 8 & 0xFF] == [67, 41]	# 5200, 3200 / 78.741
@@ -93,16 +86,16 @@ def test_capabilities_of_both_kinds(guests: Guests) -> None:
 
 
 @pytest.mark.boots(INTEL)
-def test_turbostat_reads_both_turbo_tables(guests: Guests) -> None:
-    text = guests.get(INTEL).text("header")
+def test_turbostat_reads_both_turbo_tables(result: Result) -> None:
+    text = result.text("header")
     assert "MSR_TURBO_RATIO_LIMIT: 0x3131323233333434" in text
     assert "RATIO_LIMIT: 0x2727272727272727" in text
 
 
 @pytest.mark.boots(INTEL)
-def test_residencies_of_both_kinds(guests: Guests) -> None:
+def test_residencies_of_both_kinds(result: Result) -> None:
     """turbostat takes C7 from what the C6 counter of an E-core holds."""
-    table = turbostat.table(guests.get(INTEL).text("rest"))
+    table = turbostat.table(result.text("rest"))
     for row in table.cpus.values():
         assert turbostat.residency_sum(row) == pytest.approx(100, abs=1)
         assert all(0 <= row[column] <= 100 for column in ("CPU%c1", "CPU%c6", "CPU%c7"))
@@ -110,10 +103,10 @@ def test_residencies_of_both_kinds(guests: Guests) -> None:
 
 
 @pytest.mark.boots(AMD)
-def test_dense_cores_have_a_lower_highest_performance(guests: Guests) -> None:
+def test_dense_cores_have_a_lower_highest_performance(result: Result) -> None:
     """One scale for both: 196 at 4.9 GHz, 140 at 3.5 GHz, nominal 128 at 3.2 GHz."""
     for cpu, highest in ((0, 196), (3, 140)):
-        caps = registers(guests.get(AMD), cpu)[0xC00102B0]
+        caps = registers(result, cpu)[0xC00102B0]
         assert caps is not None
         assert [caps >> 24, caps >> 16 & 0xFF] == [highest, 128]
 
@@ -128,9 +121,8 @@ def test_acpi_table_says_the_same_as_the_registers() -> None:
 
 
 @pytest.mark.boots(AMD)
-def test_idle_states_by_port(guests: Guests) -> None:
+def test_idle_states_by_port(result: Result) -> None:
     """The ACPI driver has them from _CST; nearly all of an idle time is in C3."""
-    result = guests.get(AMD)
     before, after = result.text("cpuidle"), result.text("idle")
     states = sysfs.idle_states(after)[1]
     assert [(s.name, s.latency_us) for s in states[1:]] == \
@@ -140,9 +132,9 @@ def test_idle_states_by_port(guests: Guests) -> None:
 
 
 @pytest.mark.boots(AMD)
-def test_port_states_are_the_models(guests: Guests) -> None:
+def test_port_states_are_the_models(result: Result) -> None:
     """What the trace says of the same states while one CPU works."""
-    seen = window(guests.get(AMD), KIND_MARKS["last"])
+    seen = window(result, KIND_MARKS["last"])
     for cpu in (1, 2):
         assert seen.cpus[cpu].states["C3"] > 0.9
 
@@ -151,16 +143,15 @@ SMT = pytest.mark.boots("smt")
 
 
 @SMT
-def test_siblings(guests: Guests) -> None:
-    lists = sysfs.pairs(guests.get("smt").text("topology"))
+def test_siblings(result: Result) -> None:
+    lists = sysfs.pairs(result.text("topology"))
     assert sorted(lists.values()) == sorted(["0-1", "2-3", "4-5"] * 2)
-    assert sysfs.warnings(guests.get("smt").text("dmesg")) == []
+    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @SMT
-def test_siblings_share_the_core(guests: Guests) -> None:
+def test_siblings_share_the_core(result: Result) -> None:
     """Each at 65 % of a core, smt_permille in the machine file; two cores do not."""
-    result = guests.get("smt")
     alone = sysfs.work(result.text("one").partition("--turbostat--")[0])[0].rate
     for w in sysfs.work(result.text("siblings").partition("--turbostat--")[0]):
         assert w.rate / alone == pytest.approx(0.65, rel=0.03)
@@ -169,9 +160,8 @@ def test_siblings_share_the_core(guests: Guests) -> None:
 
 
 @SMT
-def test_turbo_counts_cores_and_energy_too(guests: Guests) -> None:
+def test_turbo_counts_cores_and_energy_too(result: Result) -> None:
     """Two threads of one core: one active core, and its power by 15 % more."""
-    result = guests.get("smt")
     one, siblings, cores = (window(result, mark) for mark in SMT_MARKS.values())
     watts = [w.cores_j / w.seconds for w in (one, siblings, cores)]
     clocks = [one.cpus[2].mhz, siblings.cpus[2].mhz, cores.cpus[2].mhz]
@@ -181,9 +171,9 @@ def test_turbo_counts_cores_and_energy_too(guests: Guests) -> None:
 
 
 @SMT
-def test_residency_is_the_cores(guests: Guests) -> None:
+def test_residency_is_the_cores(result: Result) -> None:
     """A sibling that rests in C6 beside a busy one is not in core C6."""
-    table = turbostat.table(guests.get("smt").text("one"))
+    table = turbostat.table(result.text("one"))
     assert table.cpus[2]["Busy%"] > 90
     assert table.cpus[2]["CPU%c6"] < 100 - table.cpus[2]["Busy%"]
     assert table.cpus[3]["C6%"] > 90 and table.cpus[3]["CPU%c1"] > 90
@@ -191,9 +181,8 @@ def test_residency_is_the_cores(guests: Guests) -> None:
 
 
 @SMT
-def test_the_higher_request_of_active_threads_counts(guests: Guests) -> None:
+def test_the_higher_request_of_active_threads_counts(result: Result) -> None:
     """CPU 2 wants 800 MHz and its sibling 2 GHz: that counts while it runs."""
-    result = guests.get("smt")
     assert window(result, 46).cpus[2].mhz == pytest.approx(800, rel=0.03)
     both = window(result, 48)
     assert both.cpus[2].mhz == pytest.approx(2000, rel=0.03)

@@ -102,24 +102,24 @@ def ratios(now: State) -> list[int]:
 
 
 @pytest.mark.boots("invariance-mixed-amd")
-def test_freq_max_of_fast_and_dense_cores(guests: Guests) -> None:
+def test_freq_max_of_fast_and_dense_cores(result: Result) -> None:
     """Highest performance, 196 and 140, by the nominal one, 128: not halfway, which would
     clip each kind at another share."""
-    now = ratios(state(guests.get("invariance-mixed-amd").text("ratios")))
+    now = ratios(state(result.text("ratios")))
     assert now == pytest.approx([1568] * 2 + [1120] * 4, abs=8)
 
 
 @pytest.mark.boots("invariance-hybrid")
-def test_freq_max_of_p_and_e_cores(guests: Guests) -> None:
+def test_freq_max_of_p_and_e_cores(result: Result) -> None:
     """5.2 and 3.9 over 3.2 GHz, in performance levels of 78.741 MHz on P-cores."""
-    now = ratios(state(guests.get("invariance-hybrid").text("ratios")))
+    now = ratios(state(result.text("ratios")))
     assert now == pytest.approx([1673] * 2 + [1248] * 2, abs=8)
 
 
 @pytest.mark.boots("invariance-hybrid-smt")
-def test_freq_max_with_smt_is_of_the_p_cores(guests: Guests) -> None:
+def test_freq_max_with_smt_is_of_the_p_cores(result: Result) -> None:
     """Their work at 5.2 GHz; an E-core needs 100 / 78.741 of the clock for it."""
-    now = ratios(state(guests.get("invariance-hybrid-smt").text("ratios-0")))
+    now = ratios(state(result.text("ratios-0")))
     assert now[:4] == pytest.approx([1673] * 4, abs=8)
     assert [now[4], now[6]] == pytest.approx([2144] * 2, abs=8)
 
@@ -138,10 +138,10 @@ def test_governor_gives_each_kind_what_it_needs(mixed: tuple[str, Machine, Resul
     for name, wanted in (("invariance-hybrid", {"SD_ASYM_CPUCAPACITY"}),
                          ("invariance-hybrid-smt", {"SD_ASYM_PACKING"}),
                          ("invariance-mixed-amd", {"SD_ASYM_PACKING", "SD_ASYM_CPUCAPACITY"}))])
-def test_what_the_scheduler_goes_by(guests: Guests, name: str, wanted: set[str]) -> None:
+def test_what_the_scheduler_goes_by(result: Result, name: str, wanted: set[str]) -> None:
     """Ranks of preferred cores (ITMT), capacities, or on AMD parts both. Without SMT the
     base's intel_pstate may put the ranks on after it took them off: by a work item."""
-    text = guests.get(name).text("domains")
+    text = result.text("domains")
     flags = set(" ".join(sysfs.pairs(text).values()).split())
     if name == "invariance-hybrid":
         flags.discard("SD_ASYM_PACKING")
@@ -167,9 +167,9 @@ def looks(text: str) -> list[Look]:
 
 @pytest.mark.boots("invariance-mixed-amd")
 @pytest.mark.parametrize("mode", AMD_MODES)
-def test_amd_pstate_and_boost(guests: Guests, mode: str) -> None:
+def test_amd_pstate_and_boost(result: Result, mode: str) -> None:
     """Right after each step, by boost, which may be on or off in a new mode."""
-    found = [look for look in looks(guests.get("invariance-mixed-amd").text("drivers"))
+    found = [look for look in looks(result.text("drivers"))
              if look.words[0] == mode]
     assert [look.words[1] for look in found] == ["new", "1", "0", "1", "0"]
     for look in found:
@@ -197,18 +197,18 @@ def check_intel(look: Look, off: bool) -> None:
 @INTEL
 @pytest.mark.parametrize("step,words", [("firmware", ["off", "refused", "on"]),
                                         ("later", ["off", "on"])])
-def test_turbo_off_by_firmware_then_on(guests: Guests, step: str, words: list[str]) -> None:
+def test_turbo_off_by_firmware_then_on(result: Result, step: str, words: list[str]) -> None:
     """Bit 38 of 0x1A0: while it is set no_turbo stays 1."""
-    found = looks(guests.get("invariance-intel-drivers").text(step))
+    found = looks(result.text(step))
     assert [look.words[0] for look in found] == words
     for look in found:
         check_intel(look, look.words[0] != "on")
 
 
 @INTEL
-def test_intel_pstate_modes_and_no_turbo(guests: Guests) -> None:
+def test_intel_pstate_modes_and_no_turbo(result: Result) -> None:
     """Right after each step; a new mode switches turbo on."""
-    found = looks(guests.get("invariance-intel-drivers").text("modes"))
+    found = looks(result.text("modes"))
     assert [look.words for look in found] == \
         [[mode, step] for mode in INTEL_MODES for step in ("new", "0", "1", "0", "1")]
     for look in found:
@@ -217,5 +217,5 @@ def test_intel_pstate_modes_and_no_turbo(guests: Guests) -> None:
 
 
 @INTEL
-def test_drivers_leave_no_complaint(guests: Guests) -> None:
-    assert sysfs.warnings(guests.get("invariance-intel-drivers").text("dmesg")) == []
+def test_drivers_leave_no_complaint(result: Result) -> None:
+    assert sysfs.warnings(result.text("dmesg")) == []

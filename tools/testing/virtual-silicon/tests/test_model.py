@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from guests import Guests
+from guests import Guests, events, window
 from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
+from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine, ssdt
 from virtual_silicon.readers import sysfs, trace
 
@@ -45,9 +46,8 @@ def test_ticks_take_little_of_the_lowest_speed(guests: Guests) -> None:
 
 @pytest.mark.boots("memory")
 @pytest.mark.parametrize("khz", [khz for khz in SPEEDS_KHZ if khz != 2_000_000])
-def test_memory_does_not_get_faster(guests: Guests, khz: int) -> None:
+def test_memory_does_not_get_faster(result: Result, khz: int) -> None:
     """Half of the time at 2 GHz is memory's: 1 / (0.5 + 0.5 * 2 GHz / f)."""
-    result = guests.get("memory")
     at_base = sysfs.work(result.text("speed-2000000"))[0].rate
     rate = sysfs.work(result.text(f"speed-{khz}"))[0].rate
     assert rate / at_base == pytest.approx(1 / (0.5 + 0.5 * 2_000_000 / khz), rel=0.02)
@@ -70,27 +70,23 @@ def test_turbo_falls_with_groups(guests: Guests, busy: int, mhz: int) -> None:
 def _check_turbo(guests: Guests, name: str, busy: int, mhz: int) -> None:
     """By the model's count, and by the work done against one CPU's."""
     result = guests.get(name)
-    assert result.trace
-    window = trace.window(trace.read(result.trace), 100 + 2 * busy, 101 + 2 * busy)
+    seen = window(result, 100 + 2 * busy)
     cpus = SCENARIOS[name].cpus
     alone = sysfs.work(result.text("turbo-1"))[0].rate
-    alone_mhz = max(cpu.mhz for cpu in trace.window(
-        trace.read(result.trace), 102, 103).cpus.values() if cpu.busy > 0.9)
+    alone_mhz = max(cpu.mhz for cpu in window(result, 102).cpus.values() if cpu.busy > 0.9)
     work = sysfs.work(result.text(f"turbo-{busy}"))
     assert [w.cpu for w in work] == list(range(cpus - busy, cpus))
     for w in work:
-        assert window.cpus[w.cpu].mhz == pytest.approx(mhz, rel=0.01)
+        assert seen.cpus[w.cpu].mhz == pytest.approx(mhz, rel=0.01)
         assert w.rate / alone == pytest.approx(mhz / alone_mhz, rel=0.02)
 
 
 @pytest.mark.boots("two-packages")
-def test_packages_are_seen_and_counted_apart(guests: Guests) -> None:
-    result = guests.get("two-packages")
+def test_packages_are_seen_and_counted_apart(result: Result) -> None:
     ids = sysfs.pairs(result.text("packages")).values()
     assert sorted(ids) == ["0"] * 8 + ["1"] * 8
     assert "name:package-1" in result.text("zones")
-    assert result.trace
-    t = trace.read(result.trace)
+    t = events(result)
     a, b = t.mark(60).energy_uj, t.mark(61).energy_uj
     loaded, resting = (b[p][1] - a[p][1] for p in (0, 1))
     assert loaded > 3 * resting
@@ -119,30 +115,24 @@ def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str,
 
 def test_acpi_requests_take_effect(acpi_name: str, guests: Guests) -> None:
     result = guests.get(f"acpi-{acpi_name}")
-    assert result.trace
-    t, m = trace.read(result.trace), machine.load(acpi_name)
+    m = machine.load(acpi_name)
     for mark, ratio in ((30, m.min_ratio), (32, m.max_ratio), (34, m.base_ratio)):
-        assert trace.window(t, mark, mark + 1).cpus[1].mhz == \
-            pytest.approx(m.mhz(ratio), rel=0.01)
+        assert window(result, mark).cpus[1].mhz == pytest.approx(m.mhz(ratio), rel=0.01)
 
 
 @pytest.mark.boots("free")
-def test_free_running_energy_and_clock(guests: Guests) -> None:
+def test_free_running_energy_and_clock(result: Result) -> None:
     """The host may stop a CPU between a mark and the guest's own look, so that
     energies of the same stretch are compared in deterministic time only."""
-    result = guests.get("free")
-    assert result.trace
-    window = trace.window(trace.read(result.trace), 12, 13)
+    seen = window(result, 12)
     used = sysfs.energy(result.text("zones") + "\n" + result.text("one"))
-    assert used["package"] > 0 and window.package_j > 0
-    assert window.cpus[1].mhz == pytest.approx(3800, rel=0.01)
+    assert used["package"] > 0 and seen.package_j > 0
+    assert seen.cpus[1].mhz == pytest.approx(3800, rel=0.01)
 
 
 @pytest.mark.boots("free")
-def test_model_report_agrees_with_trace(guests: Guests) -> None:
-    result = guests.get("free")
-    assert result.trace
-    last = trace.read(result.trace).marks[-1]
+def test_model_report_agrees_with_trace(result: Result) -> None:
+    last = events(result).marks[-1]
     total = sum(p["energy_uj"] for p in result.report["packages"])
     assert total >= sum(energy[0] for energy in last.energy_uj.values())
     assert len(result.report["cpus"]) == SCENARIOS["free"].cpus
@@ -200,13 +190,13 @@ def test_energy_is_the_integral_of_power(hour: tuple[trace.Mark, trace.Mark]) ->
 
 
 @pytest.mark.boots("hour")
-def test_guest_saw_the_hour(guests: Guests, hour: tuple[trace.Mark, trace.Mark]) -> None:
+def test_guest_saw_the_hour(result: Result, hour: tuple[trace.Mark, trace.Mark]) -> None:
     """Its clock, and the energy counter that it read; that one may wrap around."""
-    lines = guests.get("hour").text("hour").splitlines()
+    lines = result.text("hour").splitlines()
     assert float(lines[-1]) - float(lines[0]) == pytest.approx(
         (hour[1].time_ns - hour[0].time_ns) / 1e9, abs=0.1)
-    zones = guests.get("hour").text("clock")
-    used = sysfs.energy(zones + "\n" + guests.get("hour").text("hour"))
+    zones = result.text("clock")
+    used = sysfs.energy(zones + "\n" + result.text("hour"))
     package_j = (hour[1].energy_uj[0][0] - hour[0].energy_uj[0][0]) / 1e6
     wrap_j = 2**32 / 2**machine.load("sapphire-rapids").power.energy_unit_shift
     assert used["package"] == pytest.approx(package_j % wrap_j, abs=1)

@@ -8,18 +8,12 @@ resume" the first sample of the boot CPU goes back by all that it had counted.
 from __future__ import annotations
 
 import pytest
-from guests import Guests
 from scenarios import SUSPEND_KHZ
 from test_invariance import state
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
 
 pytestmark = pytest.mark.boots("suspend")
-
-
-@pytest.fixture
-def result(guests: Guests) -> Result:
-    return guests.get("suspend")
 
 
 def counters(text: str) -> list[dict[int, int | None]]:

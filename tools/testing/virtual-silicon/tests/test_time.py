@@ -7,7 +7,7 @@ import math
 import statistics
 
 import pytest
-from guests import Guests
+from guests import Guests, events
 from scenarios import (
     CALLS_MARK,
     CALLS_TIMES,
@@ -26,8 +26,8 @@ from virtual_silicon.readers import sysfs, trace
 
 
 def _trace(result: Result) -> trace.Trace:
-    assert result.trace and result.status == 0
-    return trace.read(result.trace)
+    assert result.status == 0
+    return events(result)
 
 
 # --- instructions ---------------------------------------------------------------
@@ -59,8 +59,8 @@ def test_user_work_takes_the_users_rate(guests: Guests) -> None:
 
 
 @pytest.mark.boots("rates-2000-4000")
-def test_report_states_both_rates(guests: Guests) -> None:
-    assert guests.get("rates-2000-4000").report["cycles_per_1000_insns"] == {
+def test_report_states_both_rates(result: Result) -> None:
+    assert result.report["cycles_per_1000_insns"] == {
         "kernel": 2000, "user": 4000}
 
 
@@ -101,9 +101,9 @@ def _window(t: trace.Trace, changes: list[int]) -> list[int]:
 
 
 @pytest.mark.boots("switches-platinum-8180")
-def test_slots_of_a_package(guests: Guests) -> None:
+def test_slots_of_a_package(result: Result) -> None:
     """All changes, also those of the turbo limit, 9 us after a slot of all cores."""
-    t = _trace(guests.get("switches-platinum-8180"))
+    t = _trace(result)
     places = {(ns - 9_000) % 501_000 for cpu in range(4) for ns in _changes(t, cpu)}
     assert len(places) == 1
     assert sum(len(_changes(t, cpu)) for cpu in (1, 2)) >= 2 * SWITCHES - 2
@@ -111,17 +111,17 @@ def test_slots_of_a_package(guests: Guests) -> None:
 
 
 @pytest.mark.boots("switches-platinum-8180")
-def test_delays_are_spread_over_the_period(guests: Guests) -> None:
-    t = _trace(guests.get("switches-platinum-8180"))
+def test_delays_are_spread_over_the_period(result: Result) -> None:
+    t = _trace(result)
     delays = sorted(_delays(t, 1) + _delays(t, 2))
     assert 9_000 <= delays[0] < 80_000 and 440_000 < delays[-1] < 540_000
     assert statistics.mean(delays) == pytest.approx(259_000, rel=0.25)
 
 
 @pytest.mark.boots("switches-platinum-8180")
-def test_core_stands_still_at_a_change(guests: Guests) -> None:
+def test_core_stands_still_at_a_change(result: Result) -> None:
     """11 us each, in which neither time in C0 nor in an idle state passes."""
-    t = _trace(guests.get("switches-platinum-8180"))
+    t = _trace(result)
     a, b = t.mark(SWITCH_MARK), t.mark(SWITCH_MARK - 1)
     count = len(_window(t, _changes(t, 1)))
     lost = b.time_ns - a.time_ns
@@ -131,9 +131,9 @@ def test_core_stands_still_at_a_change(guests: Guests) -> None:
 
 
 @pytest.mark.boots("switches-sapphire-rapids")
-def test_slots_of_each_core(guests: Guests) -> None:
+def test_slots_of_each_core(result: Result) -> None:
     """Up to 1.8 GHz, or soon after a change, 1160 us apart; each core its own."""
-    t = _trace(guests.get("switches-sapphire-rapids"))
+    t = _trace(result)
     high = machine.load("sapphire-rapids").base_ratio - 1
     places: list[int] = []
     for cpu in (1, 2):
@@ -146,10 +146,9 @@ def test_slots_of_each_core(guests: Guests) -> None:
 
 @pytest.mark.boots("returns")
 @pytest.mark.parametrize("way,soon_us,late_us", [("up", 1, 360), ("down", 160, 390)])
-def test_going_back_soon_is_quick(guests: Guests, way: str, soon_us: float,
+def test_going_back_soon_is_quick(result: Result, way: str, soon_us: float,
                                   late_us: float) -> None:
     """The work that is timed shows the change up to 15 us late."""
-    result = guests.get("returns")
     soon, late = ([int(ns) / 1000 for ns in result.text(f"{way}-{when}").split()]
                   for when in ("soon", "late"))
     assert len(soon) > 30 and len(late) > 30
@@ -172,27 +171,27 @@ def _mhz(t: trace.Trace, mark: int) -> list[float]:
 
 
 @LIMITS
-def test_registers_without_their_cpuid_bits_fault(guests: Guests) -> None:
+def test_registers_without_their_cpuid_bits_fault(result: Result) -> None:
     """SDM vol. 2, CPUID 6.EAX: 0x773 comes with bit 8, 0x772 with bit 11."""
-    assert guests.get("limits").text("hwp").splitlines() == ["0x772 fault", "0x773 fault"]
+    assert result.text("hwp").splitlines() == ["0x772 fault", "0x773 fault"]
 
 
 @LIMITS
-def test_window_is_the_one_that_is_advertised(guests: Guests) -> None:
-    value = sysfs.msr_values(guests.get("limits").text("register"))[0x610]
+def test_window_is_the_one_that_is_advertised(result: Result) -> None:
+    value = sysfs.msr_values(result.text("register"))[0x610]
     assert value is not None and value >> 17 & 0x7F == limit_value(350, 0.02, True) >> 17 & 0x7F
 
 
 @LIMITS
-def test_second_limit_holds(guests: Guests) -> None:
-    t = _trace(guests.get("limits"))
+def test_second_limit_holds(result: Result) -> None:
+    t = _trace(result)
     assert _watts(t, 42) > 1.05 * WINDOW_W
     assert _watts(t, 44) == pytest.approx(WINDOW_W, rel=0.03)
 
 
 @LIMITS
-def test_without_clamping_the_base_clock_is_the_least(guests: Guests) -> None:
-    t = _trace(guests.get("limits"))
+def test_without_clamping_the_base_clock_is_the_least(result: Result) -> None:
+    t = _trace(result)
     assert _mhz(t, 46) == pytest.approx([2000] * 4, rel=0.01)
     assert _watts(t, 46) > 1.03 * LOW_W
     assert _watts(t, 48) == pytest.approx(LOW_W, rel=0.02)
@@ -201,9 +200,9 @@ def test_without_clamping_the_base_clock_is_the_least(guests: Guests) -> None:
 
 @LIMITS
 @pytest.mark.parametrize("window_s", WINDOWS_S)
-def test_average_crosses_the_limit_in_its_time(guests: Guests, window_s: float) -> None:
+def test_average_crosses_the_limit_in_its_time(result: Result, window_s: float) -> None:
     """From idle to full power: P(t) = full + (idle - full) * exp(-t / window)."""
-    t = _trace(guests.get("limits"))
+    t = _trace(result)
     idle, full = _watts(t, 40), _watts(t, 42)
     expected_s = window_s * math.log((full - idle) / (full - WINDOW_W))
     begin = t.mark(WINDOWS_S[window_s]).time_ns

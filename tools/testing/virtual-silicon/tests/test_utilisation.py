@@ -11,6 +11,7 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from scenarios import KINDS_KHZ, KINDS_MARKS, LIMITED_RATIO
+from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs
 from virtual_silicon.studies.invariance import pelt
@@ -53,23 +54,21 @@ class TestFixedClocks:
 
     @pytest.mark.parametrize("step,mark,scale", [
         ("no-turbo", 2, 800 / 2000 * 1024), ("turbo", 3, 800 / 3800 * 1024)])
-    def test_freq_max_follows_no_turbo(self, guests: Guests, step: str, mark: int,
+    def test_freq_max_follows_no_turbo(self, result: Result, step: str, mark: int,
                                        scale: float) -> None:
-        result = guests.get("utilisation")
         base = GROUPS.base_ratio * GROUPS.bus_khz
         row, = util.fixed(result, util.events(result), step, mark,
                           base if step == "no-turbo" else util.freq_max_khz(GROUPS))
         assert row.scale == pytest.approx(scale, rel=0.01)
 
-    def test_kernel_has_nothing_to_complain_of(self, guests: Guests) -> None:
-        assert sysfs.warnings(guests.get("utilisation").text("dmesg")) == []
+    def test_kernel_has_nothing_to_complain_of(self, result: Result) -> None:
+        assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @pytest.mark.boots("utilisation-bytes")
 @pytest.mark.parametrize("khz,scale", [(2_200_000, 682.7), (2_900_000, 899.9)])
-def test_scale_by_a_table_of_bytes(guests: Guests, khz: int, scale: float) -> None:
+def test_scale_by_a_table_of_bytes(result: Result, khz: int, scale: float) -> None:
     """Of 3.3 GHz, which four cores can have."""
-    result = guests.get("utilisation-bytes")
     rows = util.fixed(result, util.events(result), "clocks", 1, util.freq_max_khz(BYTES))
     found = next(r for r in rows if r.khz == khz)
     assert found.wanted_scale == pytest.approx(scale, abs=0.1)
@@ -81,11 +80,10 @@ def test_scale_by_a_table_of_bytes(guests: Guests, khz: int, scale: float) -> No
 @pytest.mark.parametrize("mark,every,work", [
     pytest.param(mark, every, work, id=f"{work.name}-every-{every}-ms".replace(" ", "-"))
     for mark, every, work in util.changing_cells()])
-def test_utilisation_while_the_clock_changes(guests: Guests, mark: int, every: int,
+def test_utilisation_while_the_clock_changes(result: Result, mark: int, every: int,
                                              work: util.Work) -> None:
     """Of 0.3 ms each 3.1 ms a tenth is what the CPU did before, at the clock before: the
     interrupts that change it. With 0.3 ms at any clock that shows at 2 ms only."""
-    result = guests.get("utilisation-changing")
     found = util.changing(result, util.events(result), mark, util.freq_max_khz(GROUPS))
     assert abs(found.mean) <= (4 if (every, work) == (2, util.WORKS[0]) else 3), found
 
@@ -103,9 +101,8 @@ class TestKinds:
 
     @pytest.mark.parametrize("boost,cpu,mark", [(boost == "boost", cpu, mark) for
                                                 (boost, cpu), mark in KINDS_MARKS.items()])
-    def test_same_work_at_the_same_clock(self, guests: Guests, boost: bool, cpu: int,
+    def test_same_work_at_the_same_clock(self, result: Result, boost: bool, cpu: int,
                                          mark: int) -> None:
-        result = guests.get("utilisation-kinds")
         step = next(f"{name}-{n}" for (name, n), m in KINDS_MARKS.items() if m == mark)
         row, = util.fixed(result, util.events(result), step, mark, self.freq_max_khz(boost), cpu)
         assert row.khz == pytest.approx(KINDS_KHZ, rel=0.01)
@@ -113,9 +110,8 @@ class TestKinds:
 
 
 @pytest.mark.boots("utilisation-off")
-def test_frequency_is_measured_where_invariance_is_off(guests: Guests) -> None:
+def test_frequency_is_measured_where_invariance_is_off(result: Result) -> None:
     """What was asked for is three times as much."""
-    result = guests.get("utilisation-off")
     khz = [int(word) for word in result.text("load").split() if word.isdigit()][:10]
     assert khz[2:] == pytest.approx([LIMITED_RATIO * 100_000] * 8, rel=0.02)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import Guests
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot
+from virtual_silicon.guest.boot import Result
 from virtual_silicon.guest.job import Answer, Job, Section
 from virtual_silicon.machine import machine, schema
 from virtual_silicon.studies.sensitivity import conclusions, variants
@@ -226,10 +226,9 @@ def test_goal_and_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.boots("mirrored")
-def test_experiments_see_what_was_put_in(guests: Guests) -> None:
+def test_experiments_see_what_was_put_in(result: Result) -> None:
     """Median exits by device and by timer, and slot and change of a switch, as in the
     machine's file, but for the kernel's and the program's own time."""
-    result = guests.get("mirrored")
     device, timer, switch = ([float(word) / 1000 for word in result.text(step).split()]
                              for step in ("step-0", "step-1", "step-2"))
     m = machine.load("e5-2697-v2")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from guests import Guests
+from guests import Guests, events
 from scenarios import MARKS, RESIDENCY_MARK, WITNESS_MACHINES
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
@@ -60,8 +60,7 @@ class Witness:
                         for name in WITNESS_MACHINES])
 def witness(request: pytest.FixtureRequest, guests: Guests) -> Witness:
     result = guests.get(f"witness-{request.param}")
-    assert result.trace
-    return Witness(request.param, result, trace.read(result.trace))
+    return Witness(request.param, result, events(result))
 
 
 def test_every_step_ran(witness: Witness) -> None:
