@@ -96,35 +96,14 @@ def _private_apt() -> list[str]:
         old.unlink()
     for file in [ETC / "sources.list", *sorted((ETC / "sources.list.d").glob("*"))]:
         if file.suffix in (".list", ".sources") and file.is_file():
-            derive = source_stanzas if file.suffix == ".sources" else source_lines
-            (parts / file.name).write_text(derive(file.read_text()))
+            (parts / file.name).write_text(sources_of(file.read_text()))
     settings = {"Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::sourceparts": parts,
                 "Dir::State::lists": root / "lists", "Dir::Cache": root / "cache",
                 "APT::Sandbox::User": "root"}
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
-def source_lines(text: str) -> str:
-    """deb-src lines for the deb lines of a sources.list."""
-    found = []
-    for line in text.splitlines():
-        entry = re.match(r"\s*deb(?:-src)?\s+(\[[^]]*\]\s+)?(.*)", line)
-        if entry:
-            options = re.sub(r"\barch=\S+?(?=[\s\]])\s*", "", entry[1] or "")
-            options = "" if not options.strip("[] ") else options
-            found.append(f"deb-src {options}{entry[2]}\n")
-    return "".join(dict.fromkeys(found))
-
-
-def source_stanzas(text: str) -> str:
-    """The stanzas of a deb822 .sources file, for source packages only."""
-    found = []
-    for stanza in re.split(r"\n\s*\n", text):
-        body = "\n".join(x for x in stanza.splitlines() if not x.startswith("#"))
-        if not re.search(r"^Types:", body, re.M | re.I) or \
-                re.search(r"^Enabled:\s*no", body, re.M | re.I):
-            continue
-        body = re.sub(r"^Types:.*$", "Types: deb-src", body, flags=re.M | re.I)
-        body = re.sub(r"^Architectures:.*\n?", "", body, flags=re.M | re.I)
-        found.append(body.strip() + "\n")
-    return "\n".join(found)
+def sources_of(text: str) -> str:
+    """Entries for source packages instead of binary ones, of either form of a sources file."""
+    text = re.sub(r"^(\s*)deb\s", r"\1deb-src ", text, flags=re.M)
+    return re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.M | re.I)

@@ -61,15 +61,11 @@ def _apply(repo: Path, env: dict[str, str], patch: str, diff: str) -> None:
                     stdin=diff.encode(errors="surrogateescape"), check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace")
-        raise DoesNotApply(f"{patch} does not apply: {_culprits(diff, said)}", said.strip())
-
-
-def _culprits(diff: str, said: str) -> str:
-    found = re.findall(r"^error: patch failed: (.+):(\d+)$", said, re.M)
-    if found:
-        return "; ".join(f"{path}, {mail.hunk_at(diff, path, int(line))}" for path, line in found)
-    first = re.search(r"^error: (.*)$", said, re.M)
-    return first[1] if first else "git apply refused it"
+        # Of a hunk git first tells the place, in the file as it was, and then that it failed.
+        places = re.findall(r"^error: (?:patch failed: )?(.*?)(?:: patch does not apply)?$", said,
+                            re.M)
+        raise DoesNotApply(f"{patch} does not apply: {', '.join(dict.fromkeys(places))}",
+                           said.strip())
 
 
 def _add_file(repo: Path, env: dict[str, str], base: str, series: Series,

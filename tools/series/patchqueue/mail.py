@@ -16,8 +16,6 @@ from virtual_silicon.errors import Fail
 
 from .. import git
 
-_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$")
-
 
 @dataclass(frozen=True)
 class Mail:
@@ -77,22 +75,5 @@ def same(a: Mail, b: Mail) -> bool:
 
 def touched(diff: str) -> list[str]:
     """Paths a diff speaks of, on either side."""
-    found = re.findall(r"^(?:---|\+\+\+) [ab]/(\S+)", diff, re.M)
-    found += re.findall(r"^rename (?:from|to) (\S+)", diff, re.M)
-    found += [p for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)", diff, re.M) for p in pair]
-    return sorted(set(found))
-
-
-def hunk_at(diff: str, path: str, line: int) -> str:
-    """The hunk of `path` that starts at `line` of the old file, for people:
-    its number in the file and its header."""
-    number, here = 0, False
-    for text in diff.splitlines():
-        if text.startswith("diff --git "):
-            here, number = text.endswith(" b/" + path), 0
-        found = _HUNK.match(text) if here else None
-        if found:
-            number += 1
-            if int(found[1]) == line:
-                return f"hunk {number}: {text}"
-    return f"the hunk at line {line}"
+    return [path for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)", diff, re.M)
+            for path in pair]

@@ -146,24 +146,12 @@ def test_release_on_which_a_patch_fails_is_reported(place):
 
 
 @pytest.mark.parametrize("text, derived", [
-    ("deb http://m/debian bookworm main\n", "deb-src http://m/debian bookworm main\n"),
-    ("deb [arch=amd64] http://m/d b main\n", "deb-src http://m/d b main\n"),
-    ("deb [ arch=amd64 signed-by=/k ] http://m/d b main\n",
-     "deb-src [ signed-by=/k ] http://m/d b main\n"),
-    ("# deb http://m/d b main\n", ""),
-    ("deb http://m/d b main\ndeb-src http://m/d b main\n", "deb-src http://m/d b main\n"),
+    ("deb [signed-by=/k] http://m/d b main\n", "deb-src [signed-by=/k] http://m/d b main\n"),
+    ("# deb http://m/d b main\ndeb-src http://m/d b main\n",) * 2,
+    ("Types: deb\n# why\nURIs: http://m/debian\n", "Types: deb-src\n# why\nURIs: http://m/debian\n"),
 ])
-def test_source_lines(text, derived):
-    assert aptget.source_lines(text) == derived
-
-
-def test_source_stanzas():
-    text = ("Types: deb\n# why\nURIs: http://m/debian\nSuites: bookworm bookworm-updates\n"
-            "Components: main\nArchitectures: amd64\nSigned-By: /k\n\n"
-            "Types: deb\nURIs: http://off\nSuites: x\nEnabled: no\n")
-    assert aptget.source_stanzas(text) == (
-        "Types: deb-src\nURIs: http://m/debian\nSuites: bookworm bookworm-updates\n"
-        "Components: main\nSigned-By: /k\n")
+def test_sources_of_a_sources_file(text, derived):
+    assert aptget.sources_of(text) == derived
 
 
 def test_offers_are_what_can_be_downloaded():

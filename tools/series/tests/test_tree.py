@@ -64,7 +64,7 @@ def test_fuzz_is_refused_and_leaves_no_tree(place):
         place.make()
     said = str(error.value)
     assert "0001-kernel.patch does not apply" in said
-    assert "kernel/numbers.c, hunk 2: @@ -27,7 +27,7 @@" in said
+    assert "kernel/numbers.c:27" in said
     assert not place.tree.path.exists()
     assert list(place.tree.path.parent.iterdir()) == []
 
@@ -72,7 +72,7 @@ def test_fuzz_is_refused_and_leaves_no_tree(place):
 def test_failing_patch_leaves_the_old_tree(place):
     tip = place.make()
     (place.top / "patches/0001-kernel.patch").write_text(PATCH.replace(" line 4\n", " line four\n"))
-    with pytest.raises(Fail, match="hunk 1"):
+    with pytest.raises(Fail, match="kernel/numbers.c:2"):
         place.make()
     assert place.tree.ref("HEAD") == tip and trees.edits(place.tree) == ""
 
