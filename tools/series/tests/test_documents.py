@@ -14,6 +14,7 @@ from .. import paths, targets
 
 README = paths.TOP / "README.md"
 RESULTS = paths.TOP / "results"
+STUDIES = paths.TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
 
 
 def said(pattern: str) -> tuple[str, ...]:
@@ -113,6 +114,34 @@ def test_how_long_until_the_highest_frequency() -> None:
         tasks = ("light", "new", "returning" if where == "model" else "slept")
         assert cells == " | ".join(f"{rows[task, 'base']}, {rows[task, 'ours']}"
                                    for task in tasks), (where, hz)
+
+
+def cells(document: Path, mark: str) -> list[list[str]]:
+    """Rows of the document's tables that have @mark, without the bars."""
+    return [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in document.read_text("utf-8").splitlines()
+            if line.startswith("|") and mark in line]
+
+
+def test_idle_loads() -> None:
+    rows = {(r["load"], r["frequency governor"], r["setting"]): f"{r['better %']} ± {r['±']} %"
+            for r in table("idle/loads.csv")}
+    shown = cells(STUDIES / "idle/README.md", "±")
+    assert len(shown) > 5
+    for load, *numbers in shown:
+        assert [n.replace("−", "-") for n in numbers] == [
+            rows[load, frequency, setting] for frequency in ("performance", "schedutil")
+            for setting in ("base teo", "teo")], load
+
+
+def test_conversations() -> None:
+    rows = {(r["load"], r["setting"]): f"{r['of performance']}, J {r['energy of performance']}"
+            for r in table("conversations/sapphire-rapids.csv")}
+    shown = cells(STUDIES / "conversations/README.md", ", J ")
+    assert len(shown) > 5
+    for row in shown:
+        for load, *numbers in (row[:3], row[3:]):
+            assert numbers == [rows[load, "base"], rows[load, "with"]], load
 
 
 def test_each_table_has_command_and_version() -> None:
