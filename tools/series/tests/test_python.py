@@ -24,13 +24,18 @@ def needed(*groups: str) -> set[str]:
     return {re.split(r"[^\w-]", line)[0] for names in lists for line in names}
 
 
+def sources() -> dict[str, str]:
+    names = git.run("ls-files", "-z", "tools/*.py", repo=paths.TOP).rstrip("\0").split("\0")
+    return {name: (paths.TOP / name).read_text() for name in names}
+
+
 def imports() -> list[tuple[str, str, str]]:
     """File, module and name of each import of another project in the packages of ours."""
     found = []
-    for file in git.run("ls-files", "-z", "tools/*.py", repo=paths.TOP).split("\0"):
+    for file, text in sources().items():
         if not OURS & set(file.split("/")):
             continue
-        for node in ast.walk(ast.parse((paths.TOP / file).read_text())):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found += [(file, node.module, alias.name) for alias in node.names]
             elif isinstance(node, ast.Import):
@@ -42,6 +47,11 @@ def imports() -> list[tuple[str, str, str]]:
 def test_imports_are_declared():
     assert {module.split(".")[0] for _, module, _ in imports()} == \
         needed() | needed("plots", "test")
+
+
+def test_nothing_changes_where_imports_come_from():
+    """pyproject.toml says it to pytest, mypy and pip, and the Makefile to the rest."""
+    assert not [name for name, text in sources().items() if re.search(r"\bsys\.path\b", text)]
 
 
 def test_imports_are_public():

@@ -16,14 +16,13 @@ import statistics
 import sys
 from pathlib import Path
 
+from virtual_silicon import paths
+from virtual_silicon.guest import boot, cpio, initramfs
+from virtual_silicon.guest.job import Job
+from virtual_silicon.machine import machine
+
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-sys.path.insert(0, str(HERE.parent / "virtual-silicon"))
-
-from virtual_silicon import paths  # noqa: E402
-from virtual_silicon.guest import boot, cpio, initramfs  # noqa: E402
-from virtual_silicon.guest.job import Job  # noqa: E402
-from virtual_silicon.machine import machine  # noqa: E402
 
 ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"
 PASSIVE = "intel_pstate=passive cpufreq.default_governor="
