@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from virtual_silicon import paths, stats
@@ -430,7 +431,7 @@ def unhandled() -> Iterator[None]:
 @pytest.mark.usefixtures("unhandled")
 @pytest.mark.parametrize("ends", [None, KeyboardInterrupt, RuntimeError, signal.SIGINT,
                                   signal.SIGTERM, signal.SIGHUP])
-def test_host_is_as_before(knobs: host.Knobs, ends: object) -> None:
+def test_host_is_as_before(knobs: host.Knobs, ends: Any) -> None:
     """However it ends, in the midst of the last setting."""
     before, seen = contents(knobs), []
     told: list[str] = []
@@ -456,8 +457,8 @@ def test_host_is_as_before(knobs: host.Knobs, ends: object) -> None:
     if ends is None:
         assert host.run(knobs, "m", measure, told.append, around())[2] == []
     else:
-        wanted = str(128 + ends) if isinstance(ends, signal.Signals) else ""
-        with pytest.raises(BaseException, match=wanted):
+        kind, said = (SystemExit, 128 + ends) if isinstance(ends, signal.Signals) else (ends, "")
+        with pytest.raises(kind, match=f"^{said}$"):
             host.run(knobs, "m", measure, told.append, around())
         assert seen[-1][:2] == (1, "i_pstate")
     assert contents(knobs) == before and servers == ["begin", "active"]

@@ -20,7 +20,7 @@ def result(answers: dict[str, str], status: int = 0) -> boot.Result:
     return boot.Result(status, answer, 0, 0, "", {}, None)
 
 
-@pytest.mark.parametrize("stage, kernel", zip(installed.STAGES, (OLD, OURS, OLD)))
+@pytest.mark.parametrize("stage, kernel", list(zip(installed.STAGES, (OLD, OURS, OLD))))
 def test_nothing_is_wrong(stage: str, kernel: str) -> None:
     assert installed.problems(stage, result(ANSWERS | {"kernel": kernel}), OLD) == []
 

@@ -54,15 +54,15 @@ def test_memory_does_not_get_faster(result: Result, khz: int) -> None:
 
 
 @pytest.mark.boots("turbo-bytes")
-@pytest.mark.parametrize("busy,mhz", enumerate(
-    (3600, 3600, 3400, 3300, 3200, 3100, 3000, 2900), 1))
+@pytest.mark.parametrize("busy,mhz", list(enumerate(
+    (3600, 3600, 3400, 3300, 3200, 3100, 3000, 2900), 1)))
 def test_turbo_falls_with_busy_cores(guests: Guests, busy: int, mhz: int) -> None:
     """Machine table of the 2019 invariance series, E5-2698 v4."""
     _check_turbo(guests, "turbo-bytes", busy, mhz)
 
 
 @pytest.mark.boots("turbo-groups")
-@pytest.mark.parametrize("busy,mhz", enumerate((3800, 3800, 3800, 3800, 3600, 3600), 1))
+@pytest.mark.parametrize("busy,mhz", list(enumerate((3800, 3800, 3800, 3800, 3600, 3600), 1)))
 def test_turbo_falls_with_groups(guests: Guests, busy: int, mhz: int) -> None:
     _check_turbo(guests, "turbo-groups", busy, mhz)
 
