@@ -56,6 +56,16 @@ RESIDENCY_MARK = 20
 
 _FREQ = "$CPU/cpu[0-9]*/cpufreq"
 SETTLE = "sleep 0.01"		# until a request has had its slot
+HEADER = ("header", "turbostat --hide IPC -o /run/h true; cat /run/h")
+
+
+def _governor(name: str, then: str) -> str:
+    return f"put {name} {_FREQ}/scaling_governor; {SETTLE}; {then}"
+
+
+def _clock(khz: int, then: str) -> str:
+    return (f"put userspace {_FREQ}/scaling_governor; put {khz} {_FREQ}/scaling_setspeed; "
+            + then)
 
 
 def _load(options: str, mark: int) -> str:
@@ -68,7 +78,7 @@ def witness(m: Machine, cpus: int) -> Steps:
 
     CPUs other than 0 are used, which has the housekeeping.
     """
-    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield HEADER
     yield "frequency-info", "cpupower frequency-info"
     yield "idle-info", "cpupower idle-info"
     yield ("registers", "vs-msr 1 0xce 0x198 0x199 0x1ad 0x1ae 0x606 0x614 0x66a "
@@ -96,8 +106,7 @@ def speed(m: Machine, cpus: int) -> Steps:
     """The same work on one CPU at several requested frequencies."""
     yield "settle", "sleep 2"	# what is left of booting takes time of the first
     for khz in SPEEDS_KHZ:
-        yield (f"speed-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-               f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}; vs-load -c 1 -t 0.2")
+        yield f"speed-{khz}", _clock(khz, f"{SETTLE}; vs-load -c 1 -t 0.2")
 
 
 def turbo(m: Machine, cpus: int) -> Steps:
@@ -110,10 +119,8 @@ def turbo(m: Machine, cpus: int) -> Steps:
 def acpi(m: Machine, cpus: int) -> Steps:
     """acpi-cpufreq instead of intel_pstate: our ACPI table is all it has."""
     yield "cpufreq", "dump_cpufreq"
-    yield ("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
-           "vs-load -c 1 -t 0.1 -m 30")
-    yield ("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
-           "vs-load -c 1 -t 0.1 -m 32")
+    yield "slow", _governor("powersave", "vs-load -c 1 -t 0.1 -m 30")
+    yield "fast", _governor("performance", "vs-load -c 1 -t 0.1 -m 32")
     yield "no-boost", f"put 0 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 34"
 
 
@@ -127,10 +134,8 @@ def amd(m: Machine, cpus: int) -> Steps:
     yield "constant", "vs-msr 1 0xc0010064=0; true"
     yield "cpuinfo", "grep -m1 ^flags /proc/cpuinfo"
     yield "cpufreq", "dump_cpufreq"
-    yield ("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
-           "vs-load -c 1 -t 0.1 -m 30")
-    yield ("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
-           + _load("-c 1 -t 0.2", 32))
+    yield "slow", _governor("powersave", "vs-load -c 1 -t 0.1 -m 30")
+    yield "fast", _governor("performance", _load("-c 1 -t 0.2", 32))
     yield ("no-boost", "put 0 $CPU/cpufreq/boost; vs-msr 1 0xc0010015; "
            f"{SETTLE}; vs-load -c 1 -t 0.1 -m 34")
     yield "boost", f"put 1 $CPU/cpufreq/boost; {SETTLE}; vs-load -c 1 -t 0.1 -m 36"
@@ -142,10 +147,9 @@ CPPC_REGISTERS = "0xc00102b0 0xc00102b1 0xc00102b3"
 def amd_pstate(m: Machine, cpus: int) -> Steps:
     """amd-pstate by the CPPC registers; the governor decides."""
     yield "cpufreq", "dump_cpufreq"
-    yield ("slow", f"put powersave {_FREQ}/scaling_governor; "
-           f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 30")
-    yield ("fast", f"put performance {_FREQ}/scaling_governor; "
-           f"vs-load -c 1 -t 0.05; vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m 32")
+    for name, governor, mark in (("slow", "powersave", 30), ("fast", "performance", 32)):
+        yield (name, f"put {governor} {_FREQ}/scaling_governor; vs-load -c 1 -t 0.05; "
+               f"vs-msr 1 {CPPC_REGISTERS}; vs-load -c 1 -t 0.1 -m {mark}")
 
 
 def repeat(m: Machine, cpus: int) -> Steps:
@@ -167,9 +171,7 @@ HOUR_MARK = 80
 
 def hour(m: Machine, cpus: int) -> Steps:
     """An hour, nearly idle, at the base clock."""
-    yield ("clock", f"put userspace {_FREQ}/scaling_governor; "
-           f"put {m.base_ratio * m.bus_khz} {_FREQ}/scaling_setspeed; sleep 0.1; "
-           "dump_zones")
+    yield "clock", _clock(m.base_ratio * m.bus_khz, "sleep 0.1; dump_zones")
     yield ("hour", f"cut -d' ' -f1 /proc/uptime; vs-load -c none -t {HOUR_S} "
            f"-m {HOUR_MARK}; cut -d' ' -f1 /proc/uptime")
 
@@ -185,7 +187,7 @@ def kinds(m: Machine, cpus: int) -> Steps:
     yield ("registers", "".join(f"echo cpu {cpu}; vs-msr {cpu} 0xce 0x771 0xc00102b0; "
                                 for cpu in (0, cpus - 1)) + "true")
     yield "cpuinfo", "grep -m1 ^flags /proc/cpuinfo"
-    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield HEADER
     yield "fast", f"put performance {_FREQ}/scaling_governor"
     yield "rest", _load("-c none -t 0.3", 36)
     yield "idle", "dump_cpuidle"
@@ -202,18 +204,17 @@ def smt(m: Machine, cpus: int) -> Steps:
     yield "topology", "dump $CPU/cpu[0-9]*/topology/thread_siblings_list"
     for name, which in (("one", "2"), ("siblings", "2-3"), ("cores", "2,4")):
         yield name, _load(f"-c {which} -t 0.2", SMT_MARKS[name])
-    yield ("requests", f"put userspace {_FREQ}/scaling_governor; put 800000 "
-           f"{_FREQ}/scaling_setspeed; put 2000000 $CPU/cpu3/cpufreq/scaling_setspeed; "
-           "vs-load -c 2 -t 0.1 -m 46; vs-load -c 2-3 -t 0.1 -m 48")
+    yield ("requests", _clock(800_000, "put 2000000 $CPU/cpu3/cpufreq/scaling_setspeed; ")
+           + "vs-load -c 2 -t 0.1 -m 46; vs-load -c 2-3 -t 0.1 -m 48")
 
 
 def messages(m: Machine, cpus: int) -> Steps:
     """Nothing but a boot and what the kernel said of it."""
     yield "registers", "vs-msr 0 0xce 0x1ad 0x1ae 0x1af; true"
     yield "cpufreq", "dump_cpufreq"
-    yield "invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*"
+    yield from invariance_at_boot(m, cpus)
     yield "turbo-table", f"cat {INVARIANCE}/turbo_table || true"
-    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield HEADER
 
 
 def invariance_at_boot(m: Machine, cpus: int) -> Steps:
@@ -223,7 +224,7 @@ def invariance_at_boot(m: Machine, cpus: int) -> Steps:
 
 def family(m: Machine, cpus: int) -> Steps:
     """What stock tools and the kernel make of a part's registers."""
-    yield "header", "turbostat --hide IPC -o /run/h true; cat /run/h"
+    yield HEADER
     yield "cpufreq", "dump_cpufreq"
     yield "cpuidle", "dump_cpuidle"
     yield "idle", "vs-load -c none -t 0.3"
@@ -428,9 +429,8 @@ def c02(m: Machine, cpus: int) -> Steps:
            "put 0 $CPU/umwait_control/max_time; "
            "(sleep 0.02; put 0 $CPU/cpu1/online; sleep 0.02; put 1 $CPU/cpu1/online) & "
            "echo 20000 >run; wait; cat result")
-    yield ("resting", f"put userspace {_FREQ}/scaling_governor; "
-           f"put {C02_KHZ} {_FREQ}/scaling_setspeed; sleep 0.02; vs-msr 1 0xe7 0xe8; "
-           "echo --; vs-load -c 1 -t 0.2 -d 20 -p 4000 -m 30; vs-msr 1 0xe7 0xe8")
+    yield "resting", _clock(C02_KHZ, "sleep 0.02; vs-msr 1 0xe7 0xe8; echo --; "
+                            "vs-load -c 1 -t 0.2 -d 20 -p 4000 -m 30; vs-msr 1 0xe7 0xe8")
 
 
 #: What polling loops are told to do, with the mark that a while of it begins with.
@@ -457,9 +457,8 @@ def sign_mark(khz: int, state: str) -> int:
 def signs(m: Machine, cpus: int) -> Steps:
     """All CPUs busy, then in one idle state after the other, at two clocks."""
     for khz in SIGN_KHZ:
-        yield (f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-               f"put {khz} {_FREQ}/scaling_setspeed; sleep 0.02; "
-               f"vs-load -c all -t 0.05 -m {sign_mark(khz, 'busy')}")
+        yield f"clock-{khz}", _clock(
+            khz, f"sleep 0.02; vs-load -c all -t 0.05 -m {sign_mark(khz, 'busy')}")
         for state in SIGN_STATES[1:]:
             mark, name = sign_mark(khz, state), state.replace("C0.1", "C0.2")
             yield (f"{state}-{khz}", f"put {int(state != 'C0.1')} "
@@ -477,10 +476,8 @@ def hwp_passive(m: Machine, cpus: int) -> Steps:
     """The kernel's governor decides, through the same registers; then limits."""
     yield "registers", f"vs-msr 1 {HWP_REGISTERS}; true"
     yield "cpufreq", "dump_cpufreq"
-    yield ("slow", f"put powersave {_FREQ}/scaling_governor; {SETTLE}; "
-           "vs-load -c 1 -t 0.1 -m 40")
-    yield ("fast", f"put performance {_FREQ}/scaling_governor; {SETTLE}; "
-           "vs-load -c 1 -t 0.1 -m 42")
+    yield "slow", _governor("powersave", "vs-load -c 1 -t 0.1 -m 40")
+    yield "fast", _governor("performance", "vs-load -c 1 -t 0.1 -m 42")
     yield "asleep", _load("-c none -t 0.5", 44)
     yield "cool", "vs-msr 0 0x1b1"
     yield ("limit", f"put {POWER_LIMIT_W}000000 {_LIMIT_FILE}; cat {_LIMIT_FILE}; "
@@ -667,9 +664,8 @@ def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> St
         yield "siblings", "put 0 " + " ".join(f"$CPU/cpu{cpu}/online" for cpu in small)
     yield "ratios", f"dump {_RATIOS}"
     for khz in MOVING_KHZ:
-        yield (f"clock-{khz}", f"put userspace {_FREQ}/scaling_governor; "
-               f"put {khz} {_FREQ}/scaling_setspeed; {SETTLE}" if khz else
-               f"put performance {_FREQ}/scaling_governor; {SETTLE}")
+        yield f"clock-{khz}", (_clock(khz, SETTLE) if khz else
+                               f"put performance {_FREQ}/scaling_governor; {SETTLE}")
         yield f"ratios-{khz}", f"dump {_RATIOS}"
         yield f"moving-{khz}", _moving(*on)
     yield "governed-0", _governed(on[0], m.max_ratio * m.bus_khz, 1000)
