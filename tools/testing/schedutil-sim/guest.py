@@ -17,12 +17,13 @@ import sys
 from pathlib import Path
 
 from virtual_silicon import paths
-from virtual_silicon.guest import boot, cpio, initramfs
+from virtual_silicon.guest.initramfs import Item, ensure
 from virtual_silicon.guest.job import Job
+from virtual_silicon.guest.pool import Guest, Guests
 from virtual_silicon.machine import machine
+from virtual_silicon.text import spread
 
 HERE = Path(__file__).resolve().parent
-TOP = HERE.parents[2]
 
 ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"
 PASSIVE = "intel_pstate=passive cpufreq.default_governor="
@@ -37,27 +38,13 @@ LIGHT_STEPS = 59000
 
 
 def guest(options: argparse.Namespace, name: str, machine_name: str, cpus: int,
-          kernel: str, script: str, append: str, job_more: bytes = b"") -> str:
-    """What the script says in the guest."""
-    job = Job()
-    job.step("script", script)
-    out = options.out / name
-    limits = boot.Limits(boot=300, silence=options.limit, overall=options.limit)
-    result = boot.run(boot.Config(
-        machine=machine.load(machine_name), cpus=cpus, kernel=paths.kernel(kernel),
-        qemu=paths.qemu(None), initramfs=initramfs.ensure(options.out, None), out=out,
-        job=job.archive() + job_more, mode="deterministic", append=append, trace=False,
-        limits=limits))
-    (out / "script.txt").write_text(result.text("script") + "\n")
-    return result.text("script")
-
-
-def compiled(out: Path, name: str) -> bytes:
-    """An archive with a program of this directory."""
-    out.mkdir(parents=True, exist_ok=True)
-    archive = cpio.Archive()
-    archive.copy(initramfs.compiled(HERE / f"{name}.c", out), f"usr/bin/{name}")
-    return archive.data()
+          kernel: str, script: str, append: str) -> str:
+    """What the script says in the guest; an answer is kept."""
+    archive = ensure(options.out / "guest", more=[
+        Item("compile", str(HERE / "guest-load.c"), "usr/bin/guest-load")])
+    return Guests(options.out, archive, paths.qemu()).answers([Guest(
+        name, machine.load(machine_name), cpus, paths.kernel(kernel), Job([("script", script)]),
+        append)])[0].text("script")
 
 
 def kernels(options: argparse.Namespace) -> list[tuple[str, str]]:
@@ -80,10 +67,6 @@ def policies(options: argparse.Namespace) -> int:
     return int(lost > 0)
 
 
-def middle(values: list[float]) -> str:
-    return f"{statistics.median(values):g} ({min(values):g} to {max(values):g})"
-
-
 def loads(options: argparse.Namespace) -> int:
     """Medians per second: calls, those that compute the utilisation, changes; result."""
     script = (HERE / "guest-loads.sh").read_text()
@@ -91,7 +74,7 @@ def loads(options: argparse.Namespace) -> int:
     for name, image in kernels(options):
         said = guest(options, f"loads-{name}", options.machine, 4, image,
                      f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}'\n{script}",
-                     PASSIVE + options.governor, compiled(options.out, "guest-load"))
+                     PASSIVE + options.governor)
         for line in said.splitlines():
             load, *words = line.split()
             if load in LOADS and len(words) == 5:
@@ -107,7 +90,7 @@ def loads(options: argparse.Namespace) -> int:
             early = [100 * (1 - b / a) for a, b in zip(calls, computed) if a] or [math.nan]
             print(f"{load:14} {name:8} calls {statistics.median(calls):6g} computed "
                   f"{statistics.median(computed):6g} early {statistics.median(early):5.1f} % "
-                  f"changes {middle(changed):22} result {middle(list(result))}")
+                  f"changes {spread(changed):22} result {spread(list(result))}")
     return 0
 
 
@@ -118,7 +101,7 @@ def cost(options: argparse.Namespace) -> int:
                        "hackbench -g 2 -l 200 >/dev/null" for _ in range(options.repeat + 1))
     for name, image in kernels(options):
         said = guest(options, f"cost-{name}", options.machine, 4, image, script,
-                     PASSIVE + options.governor, compiled(options.out, "guest-load"))
+                     PASSIVE + options.governor)
         rows = [[int(word) for word in line.split()] for line in said.splitlines()]
         same: list[float] = []
         changed: list[float] = []
@@ -128,8 +111,8 @@ def cost(options: argparse.Namespace) -> int:
             same.append(round(1000 * d[1] / d[0] / after[4], 1))
             changed.append(round(1000 * d[3] / d[2] / after[4], 1))
             whole.append(round((d[1] + d[3]) / after[4]))
-        print(f"{name:8} nothing changes {middle(same)}  the frequency changes "
-              f"{middle(changed)}  in all, thousands {middle(whole)}", flush=True)
+        print(f"{name:8} nothing changes {spread(same)}  the frequency changes "
+              f"{spread(changed)}  in all, thousands {spread(whole)}", flush=True)
     return 0
 
 
@@ -149,8 +132,8 @@ def steps(options: argparse.Namespace) -> int:
                 found.setdefault(mode, []).append([float(word) for word in line.split()])
         for mode, values in found.items():
             first, kept, fall = zip(*values)
-            print(f"{mode:7} {name:8} first {middle(list(first)):28} "
-                  f"kept {middle(list(kept)):28} fall {middle(list(fall))}", flush=True)
+            print(f"{mode:7} {name:8} first {spread(list(first)):28} "
+                  f"kept {spread(list(kept)):28} fall {spread(list(fall))}", flush=True)
     return 0
 
 
@@ -162,14 +145,13 @@ def energy(options: argparse.Namespace) -> int:
     for name, image in kernels(options):
         found: dict[str, list[list[float]]] = {}
         for line in guest(options, f"energy-{name}", options.machine, 4, image, script,
-                          PASSIVE + options.governor,
-                          compiled(options.out, "guest-load")).splitlines():
+                          PASSIVE + options.governor).splitlines():
             load, *words = line.split()
             found.setdefault(load, []).append([float(word) / 1000 for word in words])
         for load, values in found.items():
             first, known = zip(*values)
-            print(f"{load:10} {name:8} first {middle(list(first)):30} known "
-                  f"{middle(list(known))}", flush=True)
+            print(f"{load:10} {name:8} first {spread(list(first)):30} known "
+                  f"{spread(list(known))}", flush=True)
         sums = [statistics.median(x) for values in found.values() for x in zip(*values)]
         print(f"{'sum':10} {name:8} first {sum(sums[::2]):.3f} known {sum(sums[1::2]):.3f}")
     return 0
@@ -180,9 +162,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("what", choices=["policies", "loads", "steps", "cost", "energy"])
     parser.add_argument("--kernel", nargs="+", default=["patched"], metavar="NAME[=IMAGE]",
                         help="patched, base, or a name and the path of a bzImage")
-    parser.add_argument("--out", type=Path, default=TOP / "build/schedutil-guest")
-    parser.add_argument("--limit", type=float, default=7200,
-                        help="host seconds after which a guest counts as hung")
+    parser.add_argument("--out", type=Path, default=paths.BUILD / "schedutil-guest")
     group = parser.add_argument_group("policies")
     group.add_argument("--seed", type=int, default=1)
     group.add_argument("--seconds", type=int, default=600, help="virtual, of each guest")
