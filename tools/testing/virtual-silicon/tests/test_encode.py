@@ -29,8 +29,45 @@ def kaby_lake() -> Machine:
                    power=replace(other.power, tdp_w=45))
 
 
-def test_turbo_register_as_seen() -> None:
-    assert intel.msrs(kaby_lake())[0x1AD] == 0x2728292A
+def little(*values: int) -> int:
+    """A register by its bytes, the lowest first."""
+    return int.from_bytes(bytes(values), "little")
+
+
+@pytest.mark.parametrize("register,value", [
+    (0x1AD, 0x2728292A), (0x606, 0x000A0E03), (0x614, 0x168), (0x1A2, 0x00640000),
+    *zip(range(0x648, 0x64D), (0x1F, 0, 0, 0x80000000, 0))])	# configurable TDP
+def test_register_as_seen(register: int, value: int) -> None:
+    assert intel.msrs(kaby_lake())[register] == value
+
+
+#: By machine and register; None: there is no such register.
+REGISTERS: list[tuple[str, int, int | None]] = [
+    # Skylake-SP layout: ratios in 0x1AD, core counts in 0x1AE, first group lowest
+    ("sapphire-rapids", 0x1AD, little(38, 38, 36, 34, 32, 31, 30, 30)),
+    ("sapphire-rapids", 0x1AE, little(2, 4, 8, 12, 16, 24, 32, 56)),
+    ("sapphire-rapids", 0x1AF, None),
+    # below 2 the kernel's idle table takes C6 for core C6 only
+    ("sapphire-rapids", 0xE2, 0x8002),
+    # a byte per core: twenty, twelve and four
+    ("e5-2698-v4", 0x1AD, 0x1D1E1F2021222424), ("e5-2698-v4", 0x1AE, little(28, *[27] * 7)),
+    ("e5-2698-v4", 0x1AF, little(*[27] * 4)),
+    ("e5-2670-v3", 0x1AD, 0x1A1A1A1B1C1D1F1F), ("e5-2670-v3", 0x1AE, 0x1A1A1A1A),
+    ("e5-2670-v3", 0x1AF, 0),
+    ("e3-1240-v5", 0x1AD, 0x25262727), ("e3-1240-v5", 0x1AE, 0),
+    # 2 cores at 16, then 31 more one less, 31 more and 4 more at the same
+    ("xeon-phi-7250", 0x1AD, little(2 << 1, 16, 1 << 5 | 31, 31, 4)),
+    ("xeon-phi-7250", 0x1AE, None),
+    ("celeron-j1900", 0x66A, 24 << 16 | 16 << 8 | 16), ("celeron-j1900", 0x66C, 0x1D1D1D1D),
+    ("celeron-j1900", 0xCD, 0), ("celeron-j1900", 0x1AD, None),
+    # groups of few cores; those not in use are zero
+    ("pentium-n4200", 0x1AD, 0x17181819), ("pentium-n4200", 0x1AE, 0x04030201),
+]
+
+
+@pytest.mark.parametrize("name,register,value", REGISTERS)
+def test_register(name: str, register: int, value: int | None) -> None:
+    assert intel.msrs(load(name)).get(register) == value
 
 
 def test_platform_info_fields_as_seen() -> None:
@@ -38,23 +75,6 @@ def test_platform_info_fields_as_seen() -> None:
     mask = 0xFF << 8 | 0xFF << 40 | 0xFF << 48
     seen = 0x0008_0838_F101_1F00
     assert intel.msrs(kaby_lake())[0xCE] == seen & mask
-
-
-def test_rapl_unit_as_seen() -> None:
-    assert intel.msrs(kaby_lake())[0x606] == 0x000A0E03
-
-
-def test_power_info_as_seen() -> None:
-    assert intel.msrs(kaby_lake())[0x614] == 0x168
-
-
-def test_config_tdp_as_seen() -> None:
-    msrs = intel.msrs(kaby_lake())
-    assert [msrs[n] for n in range(0x648, 0x64D)] == [0x1F, 0, 0, 0x80000000, 0]
-
-
-def test_temperature_target_as_seen() -> None:
-    assert intel.msrs(kaby_lake())[0x1A2] == 0x00640000
 
 
 def test_power_limit_fields_as_seen() -> None:
@@ -77,34 +97,6 @@ def test_power_limit_fields_as_seen() -> None:
 def test_time_window(seconds: float, register: int) -> None:
     """SDM: 2^Y * (1 + Z/4) units of 1/1024 s, Z above Y; 28 s = 1.75 * 2^4 s."""
     assert intel.rapl_time_window(seconds) == register
-
-
-def test_turbo_groups() -> None:
-    """Skylake-SP layout: ratios in 0x1AD, core counts in 0x1AE, first group lowest."""
-    msrs = intel.msrs(load("sapphire-rapids"))
-    assert msrs[0x1AD].to_bytes(8, "little") == bytes([38, 38, 36, 34, 32, 31, 30, 30])
-    assert msrs[0x1AE].to_bytes(8, "little") == bytes([2, 4, 8, 12, 16, 24, 32, 56])
-    assert 0x1AF not in msrs
-
-
-def test_turbo_bytes_of_twenty_cores() -> None:
-    msrs = intel.msrs(load("e5-2698-v4"))
-    assert msrs[0x1AD] == 0x1D1E1F2021222424
-    assert msrs[0x1AE].to_bytes(8, "little") == bytes([28] + [27] * 7)
-    assert msrs[0x1AF].to_bytes(8, "little") == bytes([27] * 4 + [0] * 4)
-
-
-def test_turbo_bytes_of_twelve_cores() -> None:
-    msrs = intel.msrs(load("e5-2670-v3"))
-    assert msrs[0x1AD] == 0x1A1A1A1B1C1D1F1F
-    assert msrs[0x1AE] == 0x1A1A1A1A
-    assert msrs[0x1AF] == 0
-
-
-def test_turbo_bytes_of_four_cores() -> None:
-    msrs = intel.msrs(load("e3-1240-v5"))
-    assert msrs[0x1AD] == 0x25262727
-    assert msrs[0x1AE] == 0
 
 
 @pytest.mark.parametrize("name,edx", [
@@ -149,32 +141,6 @@ def test_no_register_is_both_constant_and_writable() -> None:
         own = {state.residency_msr for state in m.idle} | {0x611, 0x619, 0x639}
         assert not set(intel.msrs(m)) & set(intel.msrs_rw(m))
         assert not set(intel.msrs(m)) & own
-
-
-def test_package_c_limit_allows_pc6_on_sapphire_rapids() -> None:
-    """Below 2 the kernel's idle table takes C6 for core C6 only."""
-    assert intel.msrs(load("sapphire-rapids"))[0xE2] == 0x8002
-
-
-def test_turbo_deltas() -> None:
-    """2 cores at 16, then 31 more one less, 31 more and 4 more at the same."""
-    msrs = intel.msrs(load("xeon-phi-7250"))
-    assert msrs[0x1AD].to_bytes(8, "little") == bytes(
-        [2 << 1, 16, 1 << 5 | 31, 31, 4, 0, 0, 0])
-    assert 0x1AE not in msrs
-
-
-def test_turbo_atom() -> None:
-    msrs = intel.msrs(load("celeron-j1900"))
-    assert msrs[0x66A] == 24 << 16 | 16 << 8 | 16
-    assert msrs[0x66C] == 0x1D1D1D1D
-    assert msrs[0xCD] == 0 and 0x1AD not in msrs
-
-
-def test_groups_of_few_cores() -> None:
-    """Those not in use are zero."""
-    msrs = intel.msrs(load("pentium-n4200"))
-    assert (msrs[0x1AD], msrs[0x1AE]) == (0x17181819, 0x04030201)
 
 
 def test_energy_unit_of_silvermont() -> None:
