@@ -18,6 +18,7 @@ CPUWHY = POWER / "cpuwhy"
 SETTINGS = POWER / "settings"
 KERNEL_CONFIG = SILICON / "kernel.config"
 PATCHED_CONFIG = SILICON / "kernel-patched.config"
+DEBIAN_RULES = SILICON / "kernel-debian.toml"
 PACKAGES = TOP / "tools/series/fetch/packages.txt"
 BENCH_LOADS = SILICON / "virtual_silicon/studies/bench/loads.toml"
 

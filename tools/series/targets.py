@@ -100,6 +100,7 @@ def test() -> int:
         ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
         ("units", lambda: testrun.pytest("units", paths.UNIT)),
         ("fuzz", lambda: testrun.pytest("fuzz", paths.FUZZ / "tests")),
+        ("configuration", testrun.configuration),
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),

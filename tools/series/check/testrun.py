@@ -14,9 +14,11 @@ from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step, clock, counter, say
 
 from .. import guest, paths, proc
+from ..compile import deb
 from ..fetch import base
 from ..patchqueue import releases
 from ..patchqueue.manifest import Series
+from . import likeness
 from . import lint as checks
 
 _CASE_DONE = re.compile(r" (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b.*%\]")
@@ -101,6 +103,16 @@ def lint() -> Count:
             say(text)
     return Count(passed=sum(not text for text in said.values()),
                  failures=[name for name, text in said.items() if text])
+
+
+def configuration() -> Count:
+    """The guest kernels against Debian's: one case for each area, and each that may differ."""
+    ours = {name: (paths.kernel_image(name).parent / "config").read_text()
+            for name in ("patched", "base")}
+    said = likeness.problems(paths.LINUX, likeness.load(paths.DEBIAN_RULES.read_text()), ours,
+                             deb.debian_config("amd64"))
+    return Count(passed=sum(not texts for texts in said.values()),
+                 failures=[f"{case}: {text}" for case, texts in said.items() for text in texts])
 
 
 def base_releases(series: Series) -> Count:

@@ -7,7 +7,6 @@ import lzma
 import os
 import re
 import shutil
-import tempfile
 from email.utils import format_datetime, localtime
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step, say
 
 from .. import paths, proc
-from ..fetch import aptget, base
+from ..fetch import aptget, base, cache
 from ..patchqueue import tree as trees
 from ..patchqueue.tree import Tree
 from . import kernel
@@ -48,11 +47,16 @@ def debian_config(name: str) -> str:
     if not offers:
         raise Fail(f"the package manager has no {CONFIGS}: this needs Debian 12 with"
                    " security updates")
-    with tempfile.TemporaryDirectory() as directory:
-        package = aptget.download(offers[0], Path(directory))
-        proc.capture(["dpkg-deb", "-x", package, directory])
-        packed = Path(directory) / "usr/src" / CONFIGS / FLAVOURS[name]
-        return lzma.decompress(packed.read_bytes()).decode()
+
+    def make(part: Path) -> list[str]:
+        package = aptget.download(offers[0], part)
+        proc.capture(["dpkg-deb", "-x", package, part])
+        package.unlink()
+        return [str(config.relative_to(part)) for config in part.rglob("config.*.xz")]
+
+    entry = cache.get("debian-config", offers[0].sha256, make)
+    packed = entry / "usr/src" / CONFIGS / FLAVOURS[name]
+    return lzma.decompress(packed.read_bytes()).decode()
 
 
 def build(tree: Tree, release: str) -> list[Path]:
