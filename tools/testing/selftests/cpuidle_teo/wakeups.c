@@ -300,7 +300,8 @@ static void test_idle(int nr_states)
 
 	report("menu", what, menu);
 	report("teo", what, teo);
-	ksft_test_result(teo.wakeups <= 10 && teo.deepest >= 99,
+	/* Two ticks may follow each wake-up that menu has, too; all ticks are 100/s and more. */
+	ksft_test_result(teo.wakeups <= 10 + 2 * menu.wakeups && teo.deepest >= 99,
 			 "%s: few wake-ups, deepest state\n", what);
 }
 
