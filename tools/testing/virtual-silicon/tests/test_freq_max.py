@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from virtual_silicon import paths
@@ -19,10 +20,24 @@ def rows() -> list[freq_max.Row]:
     return freq_max.rows()
 
 
+def test_decoders_know_the_model_of_each_part(rows) -> None:
+    """Not by chance: a model that a decoder does not have is read as bytes."""
+    ratio = paths.ROOT / "tools/testing/selftests/freq_invariance/ratio.c"
+    others = {int(model, 16): layout.lower() for model, layout
+              in re.findall(r"\{ (0x\w+), ([A-Z]+), ", ratio.read_text(encoding="utf-8"))}
+    assert len(others) > 20
+    for model in {r.model for r in rows}:
+        layout = turbo.layout(model)
+        assert layout, f"machine/turbo.py: LAYOUTS has no model {model:#x}"
+        assert others.get(model, "bytes") == layout, \
+            f"{ratio.name} and machine/turbo.py: not the same layout of model {model:#x}"
+
+
 def test_ours_is_what_the_registers_say(rows) -> None:
     """By a decoder that has nothing in common with the kernel's."""
     complete = [r for r in rows if r.right() is not None]
-    assert {r.name: (r.ours, r.right()) for r in complete if r.ours != r.right()} == {}
+    assert {r.name: (r.ours, r.right()) for r in complete if r.ours != r.right()} == {}, \
+        "turbo_table.c and machine/turbo.py"
     assert len(complete) > 150
 
 
