@@ -160,7 +160,8 @@ def show_help() -> None:
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/check/configs.toml
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
-  FAULTS=   file with what the CPU is to do wrong, and when""")
+  FAULTS=   file with what the CPU is to do wrong, and when
+  PYTHON=   interpreter, 3.11 or newer, that has the packages of pyproject.toml""")
 
 
 TARGETS = {
