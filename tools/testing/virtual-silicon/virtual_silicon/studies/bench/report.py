@@ -54,13 +54,6 @@ def grids(measured: Measured, of: Iterable[Table]) -> dict[Table, list[Grid]]:
             if (some := [grid for grid in grids if len(grid.rows) > 1])}
 
 
-def details(measured: Measured, of: Iterable[Table]) -> list[Grid]:
-    return [tables.detail(table, machine, load, measured)
-            for table in of if table.name not in ("idle", "defaults")
-            for machine in table.machines for load in table.loads
-            if measured.parameters(machine, table.baseline, load)]
-
-
 def _picture(table: Table, machine: Machine, measured: Measured) -> str:
     """Performance with its interval: a group of bars per load; higher is better."""
     pyplot = plot.load_pyplot()
@@ -112,8 +105,8 @@ def verdicts(measured: Measured) -> list[Grid]:
 def _write_tables(out: Path, measured: Measured, of: Iterable[Table], ends: Iterable[Grid],
                   made: str) -> None:
     write_csv(out / "cells.csv", tables.CELLS, measured.cells(), made,
-              "Means of five seeds. The result of loads without a rate is their time in s, of "
-              "cyclictest us.")
+              "Means of five seeds, ± half the 95 % interval. The result of loads without a rate is "
+              "their time in s, of cyclictest us.")
     write_csv(out / "summary.csv", tables.SUMMARY, tables.summaries(of, measured), made,
               "over: the setting that a ratio is of; ~: its 95 % interval contains 1. Of loads "
               "without a rate performance is their time, less is better; the geometric mean has "
@@ -128,7 +121,7 @@ def write(out: Path, results: Results, about: Mapping[str, object],
     """What is said on the terminal. @ends: verdicts that follow the tables. @host: a real
     machine that was measured."""
     measured = Measured(results)
-    summaries, shown = grids(measured, of), details(measured, of)
+    summaries = grids(measured, of)
     ends = [*ends, tables.failures(results)]
     made = ", ".join(f"{k} {v}" for k, v in about.items() if k != "command")
     page = [f"<!doctype html><meta charset=utf-8><title>make bench</title><style>{_STYLE}"
@@ -140,8 +133,7 @@ def write(out: Path, results: Results, about: Mapping[str, object],
         page += [_picture(table, machine, measured) for machine in table.machines
                  if any(measured.parameters(machine, table.baseline, x) for x in table.loads)]
         page += map(_html, some)
-    page += ["<h2>Details</h2>", *map(_html, shown), "<h2>Verdicts</h2>",
-             *map(_html, ends)]
+    page += ["<h2>Verdicts</h2>", *map(_html, ends)]
     (out / "report.html").write_text("\n".join(page), encoding="utf-8")
     _write_tables(out / "tables", measured, of, ends, f"from {made}")
     lines = [grid.text() for some in summaries.values() for grid in some

@@ -72,7 +72,7 @@ class Grid:
 
 
 #: Columns of Measured.cells() and of summaries()
-CELLS = ("machine", "setting", "load", "parameter", "result", "W", "MHz")
+CELLS = ("machine", "setting", "load", "parameter", "result", "± %", "W", "MHz")
 SUMMARY = ("table", "machine", "cpus", "measure", "over", "load", "setting", "value")
 
 
@@ -99,14 +99,18 @@ class Measured:
         return list(dict.fromkeys(machine for machine, *_ in self._of))
 
     def cells(self) -> list[list[str]]:
-        """Of each with all seeds: means of them, in the order of CELLS."""
+        """Of each with all seeds: means of them, in the order of CELLS; of the result half its
+        95 % interval, too."""
         rows = []
         for (machine, setting, load, parameter), results in self._of.items():
             good = [r for r in results if isinstance(r, Result)]
             if len(good) == SEEDS:
-                rows.append([machine.title, setting, load, str(parameter), *(
-                    f"{statistics.fmean(number(r, load, measure) for r in good):.5g}"
-                    for measure in ("performance", "watts", "mhz"))])
+                values, *others = ([number(r, load, measure) for r in good]
+                                   for measure in ("performance", "watts", "mhz"))
+                rows.append([machine.title, setting, load, str(parameter),
+                             f"{statistics.fmean(values):.5g}",
+                             f"{100 * stats.relative_error(values):.1f}",
+                             *(f"{statistics.fmean(other):.5g}" for other in others)])
         return rows
 
     def parameters(self, machine: Machine, setting: str, load: str) -> list[int]:
@@ -193,26 +197,6 @@ def summaries(of: Iterable[Table], measured: Measured) -> list[list[str]]:
             for table in of for machine in table.machines for measure in table.measures
             for head, *rows in (summary(table, machine, measure, measured).rows,)
             for row in rows for setting, value in zip(head[1:], row[1:], strict=True)]
-
-
-def detail(table: Table, machine: Machine, load: str, measured: Measured) -> Grid:
-    """Each parameter: the mean, its 95 % interval and the change in per cent."""
-    columns = [table.baseline, *_columns(table, machine)]
-    rows = [["parameter", *columns]]
-    for parameter in measured.parameters(machine, table.baseline, load):
-        row = [str(parameter)]
-        for column in columns:
-            samples = measured.samples(machine, column, load, "performance", parameter)
-            ratio = measured.ratio(machine, column, table.baseline, load, "performance", parameter)
-            if not samples or not ratio:
-                row.append(measured.missing(machine, column, table.baseline, load=load))
-                continue
-            text = (f"{statistics.fmean(samples[0]):.4g} ± "
-                    f"{100 * stats.relative_error(samples[0]):.1f} %")
-            row.append(text if column == table.baseline else
-                       f"{text} ({100 * (ratio.value - 1):+.1f} %)")
-        rows.append(row)
-    return Grid(f"{machine.name}, {load}, {LOADS[load].unit}", rows)
 
 
 def losers(measured: Measured, limit: float = NEUTRAL[0]) -> Grid:

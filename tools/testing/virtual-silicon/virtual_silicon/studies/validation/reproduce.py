@@ -46,7 +46,6 @@ PREFERRED = {(6, 0x6A): "platinum-8380", (6, 0x55): "platinum-8180",
              (0x17, 0x31): "epyc-7502"}
 
 Samples = list[float]
-Answers = dict[str, str]	# output of a step by its shell text
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,9 @@ class Mirror:
     steps: tuple[str, ...]
     value: Callable[[list[str]], Sequence[float | None]]
     how: str
+
+
+Handler = Callable[[Row, re.Match[str], str], Mirror | str]
 
 
 def _samples(text: str, unit: float) -> Samples:
@@ -390,15 +392,11 @@ def _two(name: str, threads: int = 0) -> Guest:
 AC = "difference of RAPL over both packages; losses of the power supply are not added"
 
 
-def first_core(row: Row, match: re.Match[str], name: str) -> Mirror:
-    steps = (_power(_zen()), _power(f"{_zen()} && rest_in C1 1"))
-    return Mirror(_two(name), steps, lambda out: [_watts(out[1]) - _watts(out[0])], AC)
-
-
-def further_core(row: Row, match: re.Match[str], name: str) -> Mirror:
-    more = " && ".join(f"rest_in C1 {cpu}" for cpu in range(1, 6))
-    return Mirror(_two(name), (_power(f"{_zen()} && rest_in C1 1"), _power(f"{_zen()} && {more}")),
-                  lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
+def rise(before: str, after: str, share: int = 1, threads: int = 0) -> Handler:
+    """Of power from one step to the next, for each of @share cores or threads."""
+    return lambda row, match, name: Mirror(
+        _two(name, threads), (before, after),
+        lambda out: [(_watts(out[1]) - _watts(out[0])) / share], AC)
 
 
 def active_thread(row: Row, match: re.Match[str], name: str) -> Mirror:
@@ -409,18 +407,6 @@ def active_thread(row: Row, match: re.Match[str], name: str) -> Mirror:
 
 
 ALL_C2_W = 99.1
-
-
-def further_active(row: Row, match: re.Match[str], name: str) -> Mirror:
-    steps = (_power(_zen(), "-P -c 1", 0.2), _power(_zen(), "-P -c 1-5", 0.2))
-    return Mirror(_two(name), steps,
-                  lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
-
-
-def second_thread(row: Row, match: re.Match[str], name: str) -> Mirror:
-    steps = (_power(_zen(), "-P -c 2,4,6,8", 0.2), _power(_zen(), "-P -c 2-9", 0.2))
-    return Mirror(_two(name, threads=2), steps,
-                  lambda out: [(_watts(out[1]) - _watts(out[0])) / 4], AC)
 
 
 def firestarter(row: Row, match: re.Match[str], name: str) -> Mirror:
@@ -469,8 +455,6 @@ UNCORE = "the clock of the uncore is not modelled"
 SYSTEM = "power of a whole system, of which CPU and its limits are a part"
 LICENCE = "no clocks for wide instructions are modelled: the emulator has no AVX-512"
 
-Handler = Callable[[Row, re.Match[str], str], Mirror | str]
-
 #: Kind, quantity, and what repeats it or why nothing does; the first that fits counts.
 MIRRORS: list[tuple[str, str, Handler | str]] = [
     ("dvfs|power", r".*uncore", UNCORE),
@@ -500,10 +484,15 @@ MIRRORS: list[tuple[str, str, Handler | str]] = [
     ("cstate latency", r"wake-up from (?P<state>C\d\w*), local or active remote", below),
     ("cstate latency", r"wake-up from (?P<state>C\d\w*)" + STAT, signalled),
     ("cstate power", r"AC power / RAPL package, C0\.2 against POLL", c02_power),
-    ("cstate power", r"increase when the first core", first_core),
-    ("cstate power", r"increase for each further core in C1", further_core),
-    ("cstate power", r"increase for each further active core", further_active),
-    ("cstate power", r"increase for the second thread", second_thread),
+    ("cstate power", r"increase when the first core",
+     rise(_power(_zen()), _power(f"{_zen()} && rest_in C1 1"))),
+    ("cstate power", r"increase for each further core in C1",
+     rise(_power(f"{_zen()} && rest_in C1 1"), _power(_zen() + "".join(
+         f" && rest_in C1 {cpu}" for cpu in range(1, 6))), 4)),
+    ("cstate power", r"increase for each further active core",
+     rise(_power(_zen(), "-P -c 1", 0.2), _power(_zen(), "-P -c 1-5", 0.2), 4)),
+    ("cstate power", r"increase for the second thread",
+     rise(_power(_zen(), "-P -c 2,4,6,8", 0.2), _power(_zen(), "-P -c 2-9", 0.2), 4, threads=2)),
     ("cstate power", r"system AC power, one active thread", active_thread),
     ("power", r"RAPL package under FIRESTARTER", firestarter),
     ("power|cstate power", r"system AC power", SYSTEM),
