@@ -38,6 +38,7 @@ change()
 	must put teo $CPU/cpuidle/current_governor
 }
 
+saturation=$(cat $CPU/cpufreq/schedutil/saturation_us)
 must put 1 $CPU/cpufreq/schedutil/chains
 hour=0 minute=0
 while [ $hour -lt "${HOURS:-24}" ]; do
@@ -56,5 +57,5 @@ while [ $hour -lt "${HOURS:-24}" ]; do
 		{ dmesg | tail -n 30; exit 1; }
 done
 must put 4c $INVARIANCE/policy
-must put 8000 $CPU/cpufreq/schedutil/saturation_us
+must put $saturation $CPU/cpufreq/schedutil/saturation_us
 /selftests/freq_invariance/frequency 1 && /selftests/freq_invariance/ratio
