@@ -872,13 +872,13 @@ PART_MACHINES = ("platinum-8592", "xeon-6980p", "xeon-6746e", "core-i7-1260p",
 
 #: Of a part with a measured distribution: interrupts of a device and of the timer, and
 #: a switch from base to the lowest clock.
-MIRRORS = (reproduce.wake("device", "C6", 2_700_000, 200),
+EXPERIMENTS = (reproduce.wake("device", "C6", 2_700_000, 200),
            reproduce.wake("timer", "C6", 2_700_000, 200),
            reproduce.switch(2_700_000, 1_200_000, samples=60))
 
 
-def mirrored(m: Machine, cpus: int) -> Steps:
-    yield from validate.job(MIRRORS).steps
+def validated(m: Machine, cpus: int) -> Steps:
+    yield from validate.job(EXPERIMENTS).steps
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -947,7 +947,7 @@ for _quantum in (1_000, 10_000):
 for _name in ("platinum-8180", "sapphire-rapids"):
     SCENARIOS[f"switches-{_name}"] = Scenario(
         switches, _name, cpus=4, append="intel_pstate=disable cpufreq.off=1")
-SCENARIOS["mirrored"] = _patched(mirrored, "e5-2697-v2", append="intel_pstate=passive")
+SCENARIOS["validated"] = _patched(validated, "e5-2697-v2", append="intel_pstate=passive")
 SCENARIOS["returns"] = Scenario(returns, "epyc-7742", append="")
 SCENARIOS["limits"] = Scenario(limits, "sapphire-rapids-hwp", cpus=4)
 SCENARIOS["schedutil"] = _patched(schedutil, cpus=4, append="intel_pstate=passive")

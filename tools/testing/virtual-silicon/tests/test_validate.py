@@ -103,7 +103,7 @@ def test_bad_files(tmp_path: Path, text: str, reason: str) -> None:
 def test_each_row_is_understood(one: Row) -> None:
     """It has a value, and an experiment or a reason."""
     assert one.bands
-    found = reproduce.mirror(one)
+    found = reproduce.experiment(one)
     assert found
     if not isinstance(found, str):
         found.guest.build().check_cpus(found.guest.cpus)
@@ -147,7 +147,7 @@ def test_what_was_put_in_and_not_said_is_found() -> None:
 
 
 #: Whose numbers are not of one machine.
-MODULES = {"mirrors": reproduce, "schema": schema}
+MODULES = {"reproduce": reproduce, "schema": schema}
 
 
 def _coefficient(words: str) -> Any:
@@ -200,7 +200,7 @@ def test_failures_are_no_predictions() -> None:
     for start in (_guest({"vs-switch": "no idle state C1"}, status=1),
                   _guest({"vs-switch": ""}), _guest({"vs-switch": "text"})):
         verdict, = validate.judge([SWITCH], start)
-        assert verdict.number == validate.NOT_MIRRORED
+        assert verdict.number == validate.NOT_REPEATED
         assert verdict.how.startswith("failed")
 
     verdict, = validate.judge([SWITCH], lambda todo: [GuestError("the emulator ended")])
@@ -217,7 +217,7 @@ def test_goal_and_files(tmp_path: Path) -> None:
     assert not validate.met([good] * 3 + [bad] + [fitted] * 10)
     validate.write([good, bad, fitted], tmp_path)
     assert validate.summary([good, bad, fitted]) == (
-        "3 rows: 2 predicted, 1 of them (50 %) within 25%; 1 put in; 0 not mirrored")
+        "3 rows: 2 predicted, 1 of them (50 %) within 25%; 1 put in; 0 not repeated")
     lines = (tmp_path / "validation.csv").read_text(encoding="utf-8").splitlines()
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert [(r["number"], r["error"]) for r in rows] == [
@@ -225,7 +225,7 @@ def test_goal_and_files(tmp_path: Path) -> None:
     assert (tmp_path / "validation.png").stat().st_size > 5000
 
 
-@pytest.mark.boots("mirrored")
+@pytest.mark.boots("validated")
 def test_experiments_see_what_was_put_in(result: Result) -> None:
     """Median exits by device and by timer, and slot and change of a switch, as in the
     machine's file, but for the kernel's and the program's own time."""

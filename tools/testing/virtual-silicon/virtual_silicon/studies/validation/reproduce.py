@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """How each kind of published measurement is repeated in a guest.
 
-MIRRORS maps rows, by kind and quantity, to what the guest has to do and how the value
+EXPERIMENTS maps rows, by kind and quantity, to what the guest has to do and how the value
 comes from what it answers; or to the reason why there is nothing to repeat.
 """
 
@@ -80,7 +80,7 @@ class Guest:
 
 
 @dataclass(frozen=True)
-class Mirror:
+class Experiment:
     """`steps` are run in the guest, in this order; `value` makes the row's numbers of
     their outputs."""
 
@@ -90,7 +90,7 @@ class Mirror:
     how: str
 
 
-Handler = Callable[[Row, re.Match[str], str], Mirror | str]
+Handler = Callable[[Row, re.Match[str], str], Experiment | str]
 
 
 def _samples(text: str, unit: float) -> Samples:
@@ -131,40 +131,40 @@ def _ends(m: Machine) -> tuple[int, int]:
     return m.min_ratio * m.bus_khz, m.base_ratio * m.bus_khz
 
 
-def _switch_mirror(name: str, step: str, how: str,
-                   value: Callable[[Samples], Sequence[float]]) -> Mirror:
-    return Mirror(_quiet(name), (step,), lambda out: value(_samples(out[0], 1000)), how)
+def _switched(name: str, step: str, how: str,
+              value: Callable[[Samples], Sequence[float]]) -> Experiment:
+    return Experiment(_quiet(name), (step,), lambda out: value(_samples(out[0], 1000)), how)
 
 
-def delay(row: Row, match: re.Match[str], name: str) -> Mirror:
+def delay(row: Row, match: re.Match[str], name: str) -> Experiment:
     """Of a switch between two clocks: a statistic, or both ends."""
     step = switch(_khz(match["a"]), _khz(match["b"]))
     how = "clock switched after a random wait of up to 10 ms, work timed"
     if stat := match["stat"]:
-        return _switch_mirror(name, step, how, lambda s: [statistic(stat, s)])
-    return _switch_mirror(name, step, how, lambda s: [min(s), max(s)])
+        return _switched(name, step, how, lambda s: [statistic(stat, s)])
+    return _switched(name, step, how, lambda s: [min(s), max(s)])
 
 
-def shortest(row: Row, match: re.Match[str], name: str) -> Mirror:
-    return _switch_mirror(name, switch(_khz(match["a"]), _khz(match["b"])),
-                          "the same, the shortest", lambda s: [min(s)])
+def shortest(row: Row, match: re.Match[str], name: str) -> Experiment:
+    return _switched(name, switch(_khz(match["a"]), _khz(match["b"])),
+                     "the same, the shortest", lambda s: [min(s)])
 
 
-def slots(row: Row, match: re.Match[str], name: str) -> Mirror:
+def slots(row: Row, match: re.Match[str], name: str) -> Experiment:
     """Delays are uniform over a period: 98 % of it lie between two percentiles."""
     low, high = _ends(machine.load(name))
-    return _switch_mirror(
+    return _switched(
         name, switch(high, low), "spread of the delays of a switch",
         lambda s: [(statistic("p99", s) - statistic("p1", s)) / 0.98])
 
 
-def transition(row: Row, match: re.Match[str], name: str) -> Mirror:
+def transition(row: Row, match: re.Match[str], name: str) -> Experiment:
     """The delay that is left when a slot comes at once."""
     low, high = _ends(machine.load(name))
     step = switch(low, high, (5000, 10_000)) if match["to"] == "up" else \
         switch(high, low, (5000, 10_000))
-    return _switch_mirror(name, step, "shortest delay, switched after 5 ms or more",
-                          lambda s: [min(s)])
+    return _switched(name, step, "shortest delay, switched after 5 ms or more",
+                     lambda s: [min(s)])
 
 
 def _pairs(m: Machine) -> list[tuple[int, int]]:
@@ -173,17 +173,17 @@ def _pairs(m: Machine) -> list[tuple[int, int]]:
     return [(low, high), (high, low), (low, middle), (middle, high)]
 
 
-def soon_after(row: Row, match: re.Match[str], name: str) -> Mirror:
+def soon_after(row: Row, match: re.Match[str], name: str) -> Experiment:
     m = machine.load("platinum-8180" if "Skylake-SP" in row.quantity else name)
     steps = tuple(switch(a, b, (0, 1000), 200) for a, b in _pairs(m))
-    return Mirror(_quiet(m.name), steps, lambda out: [statistic("median", [
+    return Experiment(_quiet(m.name), steps, lambda out: [statistic("median", [
         x for text in out for x in _samples(text, 1000)])],
         "clock switched up to 1 ms after the last switch, 4 pairs")
 
 
-def worst_switch(row: Row, match: re.Match[str], name: str) -> Mirror:
+def worst_switch(row: Row, match: re.Match[str], name: str) -> Experiment:
     steps = tuple(switch(a, b, samples=300) for a, b in _pairs(machine.load(name)))
-    return Mirror(_quiet(name), steps, lambda out: [end([statistic(
+    return Experiment(_quiet(name), steps, lambda out: [end([statistic(
         "p95", _samples(text, 1000)) for text in out]) for end in (min, max)],
         "95th percentile of 4 pairs, least and most")
 
@@ -204,7 +204,7 @@ def _turbostat(load: str) -> str:
     return f"turbostat -q --show CPU,Busy%,Bzy_MHz -o /run/t vs-load {load}; cat /run/t"
 
 
-def domains(row: Row, match: re.Match[str], name: str) -> Mirror:
+def domains(row: Row, match: re.Match[str], name: str) -> Experiment:
     """0 cores that run at another clock than theirs."""
     low, high = _ends(machine.load(name))
     step = f"clock {high} && clock {low} 1 && {_turbostat('-c 1,2 -t 0.2')}"
@@ -212,18 +212,18 @@ def domains(row: Row, match: re.Match[str], name: str) -> Mirror:
     def value(out: list[str]) -> list[float]:
         mhz = _busy_mhz(out[0])
         return [float(abs(mhz[1] - low / 1000) > 20) + float(abs(mhz[2] - high / 1000) > 20)]
-    return Mirror(_quiet(name), (step,), value, "two busy cores asked for different clocks")
+    return Experiment(_quiet(name), (step,), value, "two busy cores asked for different clocks")
 
 
-def sibling(row: Row, match: re.Match[str], name: str) -> Mirror:
+def sibling(row: Row, match: re.Match[str], name: str) -> Experiment:
     low, high = _ends(machine.load(name))
     step = f"clock {low} && clock {high} 3 && {_turbostat('-c 2 -t 0.2')}"
-    return Mirror(Guest(name, 8, threads=2), (step,),
-                  lambda out: [_busy_mhz(out[0])[2] / 1000],
-                  "a busy thread, its idle sibling set higher")
+    return Experiment(Guest(name, 8, threads=2), (step,),
+                      lambda out: [_busy_mhz(out[0])[2] / 1000],
+                      "a busy thread, its idle sibling set higher")
 
 
-def turbo(row: Row, match: re.Match[str], name: str) -> Mirror | str:
+def turbo(row: Row, match: re.Match[str], name: str) -> Experiment | str:
     """Highest clock with so many cores busy; the numbers are in the quantity."""
     active = [int(n) for n in re.findall(r"(?:\d+\.\.)?(\d+)(?= (?:/|active))", row.quantity)]
     if len(active) != len(row.bands):
@@ -232,19 +232,19 @@ def turbo(row: Row, match: re.Match[str], name: str) -> Mirror | str:
     cpus = max(active) * m.threads
     steps = tuple("put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor; " + _turbostat(
         f"-c {','.join(str(i * m.threads) for i in range(n))} -t 0.2") for n in active)
-    return Mirror(Guest(name, cpus), steps,
-                  lambda out: [max(_busy_mhz(text).values()) / 1000 for text in out],
-                  "so many busy cores, performance governor")
+    return Experiment(Guest(name, cpus), steps,
+                      lambda out: [max(_busy_mhz(text).values()) / 1000 for text in out],
+                      "so many busy cores, performance governor")
 
 
-def scalar_turbo(row: Row, match: re.Match[str], name: str) -> Mirror:
+def scalar_turbo(row: Row, match: re.Match[str], name: str) -> Experiment:
     """Of licences the guest has the first only."""
     step = "put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor; " + \
         _turbostat("-c 1 -t 0.2")
     rest: list[float | None] = [None] * (len(row.bands) - 1)
-    return Mirror(_quiet(name), (step,),
-                  lambda out: [max(_busy_mhz(out[0]).values()) / 1000, *rest],
-                  "one busy core, scalar work only: the emulator has no AVX-512")
+    return Experiment(_quiet(name), (step,),
+                      lambda out: [max(_busy_mhz(out[0]).values()) / 1000, *rest],
+                      "one busy core, scalar work only: the emulator has no AVX-512")
 
 
 # --- wake-ups ------------------------------------------------------------------
@@ -253,18 +253,18 @@ def wake(mode: str, state: str, khz: int, samples: int, more: str = "") -> str:
     return (f"rest_in {state} && clock {khz} && vs-wake -m {mode} -c 1 -n {samples} {more}")
 
 
-def _wake_mirror(guest: Guest, step: str, stat: str, how: str, add: float = 0) -> Mirror:
-    return Mirror(guest, (step,),
-                  lambda out: [statistic(stat, [x + add for x in _samples(out[0], 1000)])], how)
+def _woken(guest: Guest, step: str, stat: str, how: str, add: float = 0) -> Experiment:
+    return Experiment(guest, (step,),
+                      lambda out: [statistic(stat, [x + add for x in _samples(out[0], 1000)])], how)
 
 
-def signalled(row: Row, match: re.Match[str], name: str) -> Mirror:
+def signalled(row: Row, match: re.Match[str], name: str) -> Experiment:
     """pthread_cond_signal() from another CPU of the package."""
     m = machine.load(name)
     clocks = re.findall(r"(\d+(?:\.\d+)?)(?= and .* GHz| GHz)", row.conditions)
     khz = [_khz(clock) for clock in clocks] or list(_ends(m))
     if "remote" in row.conditions:
-        return _wake_mirror(
+        return _woken(
             Guest(name, 8, cores=4),
             wake("signal", match["state"], khz[0], _count(row, 200), "-k 5"),
             match["stat"] or "median", "signal from the other package")
@@ -276,27 +276,27 @@ def signalled(row: Row, match: re.Match[str], name: str) -> Mirror:
         if len(row.bands) == 1 and row.bands[0].low < row.bands[0].high:
             return [min(each), max(each)] if len(each) > 1 else each
         return [sum(each) / len(each)]
-    return Mirror(_quiet(name), steps, value, f"{stat} of signals from a CPU of the package")
+    return Experiment(_quiet(name), steps, value, f"{stat} of signals from a CPU of the package")
 
 
-def below(row: Row, match: re.Match[str], name: str) -> Mirror:
+def below(row: Row, match: re.Match[str], name: str) -> Experiment:
     _, base = _ends(machine.load(name))
-    return _wake_mirror(_quiet(name), wake("signal", match["state"], base, 1000), "p95",
-                        "95th percentile of signals from a CPU of the package")
+    return _woken(_quiet(name), wake("signal", match["state"], base, 1000), "p95",
+                  "95th percentile of signals from a CPU of the package")
 
 
-def remote(row: Row, match: re.Match[str], name: str) -> Mirror:
+def remote(row: Row, match: re.Match[str], name: str) -> Experiment:
     """Median with the caller on the other package, less that with it on the same."""
     m = machine.load(name)
     state = m.idle[-1].name if "idle" in row.quantity else "C1"
     guest = Guest(name, 8, cores=4)
     step = wake("signal", state, _ends(m)[1], 500, "-k {}")
-    return Mirror(guest, (step.format(0), step.format(5)), lambda out: [
+    return Experiment(guest, (step.format(0), step.format(5)), lambda out: [
         statistic("median", _samples(out[1], 1000)) - statistic("median", _samples(out[0], 1000))],
         f"from {state}, caller on the other package, less caller on the same")
 
 
-def exit_by_device(row: Row, match: re.Match[str], name: str) -> Mirror:
+def exit_by_device(row: Row, match: re.Match[str], name: str) -> Experiment:
     """The HPET stands for the network card of the method; all other CPUs rest as deep."""
     _, base = _ends(machine.load(name))
     step = wake("device", match["state"], base, _count(row, 10000))
@@ -304,19 +304,19 @@ def exit_by_device(row: Row, match: re.Match[str], name: str) -> Mirror:
     if "package C6 off" in row.quantity:
         step = step.replace(" && clock", " && rest_in C1 0 && clock", 1)
         how = "interrupt of another device, one more CPU in C1"
-    return _wake_mirror(_quiet(name), step, match["stat"], how)
+    return _woken(_quiet(name), step, match["stat"], how)
 
 
-def wult(row: Row, match: re.Match[str], name: str) -> Mirror | str:
+def wult(row: Row, match: re.Match[str], name: str) -> Experiment | str:
     m = machine.load(name)
     low, base = _ends(m)
     khz = low if re.search(r"LFM|min", row.conditions) else base
     timer = "tdt" in row.conditions or "timer" in row.conditions
     link = ASPM_LINK_US if "ASPM on" in row.conditions else 0.0
     step = wake("timer" if timer else "device", match["state"], khz, _count(row))
-    return _wake_mirror(_quiet(name), step, match["stat"],
-                        "its own timer" if timer else "interrupt of another device"
-                        + (f", whose link sleeps: {link} us" if link else ""), link)
+    return _woken(_quiet(name), step, match["stat"],
+                  "its own timer" if timer else "interrupt of another device"
+                  + (f", whose link sleeps: {link} us" if link else ""), link)
 
 
 #: What a sleeping link adds to the interrupt of the network card: the difference of two
@@ -329,26 +329,26 @@ def _interrupts(state: str, khz: int) -> str:
     return wake("timer", state, khz, 2000, "-i -w 50 -x 500")
 
 
-def c02_latency(row: Row, match: re.Match[str], name: str) -> Mirror:
+def c02_latency(row: Row, match: re.Match[str], name: str) -> Experiment:
     khz = 800_000 if "800 MHz" in row.conditions else 2_000_000
 
     def value(out: list[str]) -> list[float]:
         poll, c02 = (_samples(text, 1000) for text in out)
         return [100 * (statistic(stat, c02) / statistic(stat, poll) - 1)
                 for stat in ("median", "p99")]
-    return Mirror(_quiet(name), (_interrupts("POLL", khz), _interrupts("C0.2", khz)), value,
-                  "interrupt of its own timer, C0.2 and POLL the only states")
+    return Experiment(_quiet(name), (_interrupts("POLL", khz), _interrupts("C0.2", khz)), value,
+                      "interrupt of its own timer, C0.2 and POLL the only states")
 
 
-def c02_range(row: Row, match: re.Match[str], name: str) -> Mirror:
+def c02_range(row: Row, match: re.Match[str], name: str) -> Experiment:
     steps = tuple(_interrupts(state, khz) for state in ("POLL", "C0.2")
                   for khz in (2_000_000, 800_000))
-    return Mirror(_quiet(name), steps, lambda out: [
+    return Experiment(_quiet(name), steps, lambda out: [
         end(statistic("median", _samples(text, 1000)) for text in out) for end in (min, max)],
         "least and greatest median of the two rows above")
 
 
-def cyclictest(row: Row, match: re.Match[str], name: str) -> Mirror:
+def cyclictest(row: Row, match: re.Match[str], name: str) -> Experiment:
     _, base = _ends(machine.load(name))
     step = (f"rest_in C1 && clock {base} && cyclictest -q -t 1 -a 1 -i 100 -l 20000 -N -p 80")
 
@@ -357,8 +357,8 @@ def cyclictest(row: Row, match: re.Match[str], name: str) -> Mirror:
         if not found:
             raise GuestError("cyclictest said nothing")
         return [None, float(found[1])]
-    return Mirror(_quiet(name), (step,), value,
-                  "cyclictest; C1 is entered with interrupts on")
+    return Experiment(_quiet(name), (step,), value,
+                      "cyclictest; C1 is entered with interrupts on")
 
 
 # --- power ---------------------------------------------------------------------
@@ -394,57 +394,57 @@ AC = "difference of RAPL over both packages; losses of the power supply are not 
 
 def rise(before: str, after: str, share: int = 1, threads: int = 0) -> Handler:
     """Of power from one step to the next, for each of @share cores or threads."""
-    return lambda row, match, name: Mirror(
+    return lambda row, match, name: Experiment(
         _two(name, threads), (before, after),
         lambda out: [(_watts(out[1]) - _watts(out[0])) / share], AC)
 
 
-def active_thread(row: Row, match: re.Match[str], name: str) -> Mirror:
+def active_thread(row: Row, match: re.Match[str], name: str) -> Experiment:
     """The same source has 99.1 W for all in C2: what is compared is the difference."""
     steps = (_power(_zen()), _power(_zen(), "-P -c 1", 0.2))
-    return Mirror(_two(name), steps, lambda out: [ALL_C2_W + _watts(out[1]) - _watts(out[0])],
-                  f"{ALL_C2_W} W published for all in C2, and the {AC}")
+    return Experiment(_two(name), steps, lambda out: [ALL_C2_W + _watts(out[1]) - _watts(out[0])],
+                      f"{ALL_C2_W} W published for all in C2, and the {AC}")
 
 
 ALL_C2_W = 99.1
 
 
-def firestarter(row: Row, match: re.Match[str], name: str) -> Mirror:
+def firestarter(row: Row, match: re.Match[str], name: str) -> Experiment:
     """The clock that the current limit left is set; the load is work without memory."""
     m = machine.load(name)
-    return Mirror(Guest(name, m.cores * m.threads),
-                  (_power("clock 2000000", "-c all", 0.05),),
-                  lambda out: [_watts(out[0])],
-                  "all cores busy at the clock that the current limit left, 2.0 GHz")
+    return Experiment(Guest(name, m.cores * m.threads),
+                      (_power("clock 2000000", "-c all", 0.05),),
+                      lambda out: [_watts(out[0])],
+                      "all cores busy at the clock that the current limit left, 2.0 GHz")
 
 
-def c02_power(row: Row, match: re.Match[str], name: str) -> Mirror:
+def c02_power(row: Row, match: re.Match[str], name: str) -> Experiment:
     m = machine.load(name)
     khz = 800_000 if "800 MHz" in row.conditions else 2_000_000
     steps = tuple(_power(f"rest_in {state} && clock {khz}", seconds=0.05)
                   for state in ("POLL", "C0.2"))
-    return Mirror(Guest(name, m.cores), steps, lambda out: [
+    return Experiment(Guest(name, m.cores), steps, lambda out: [
         None, 100 * (_watts(out[1]) / _watts(out[0]) - 1)],
         "RAPL of one package, all CPUs idle; the rest of the system has no model")
 
 
-def idle_power(row: Row, match: re.Match[str], name: str) -> Mirror:
+def idle_power(row: Row, match: re.Match[str], name: str) -> Experiment:
     m = machine.load(name)
     zone = "core" if row.quantity.startswith("core") else "package"
     cpus = min(machine.MAX_CPUS, m.cores * (1 if "one socket" in row.cpu else m.packages))
     state = "rest_in C1E" if "no C6" in row.conditions else "true"
     step = "sleep 1; " + _power(state, seconds=5)
-    return Mirror(Guest(name, cpus, threads=1, append=""), (step,),
-                  lambda out: [_watts(out[0], zone)], "idle for 5 s, RAPL")
+    return Experiment(Guest(name, cpus, threads=1, append=""), (step,),
+                      lambda out: [_watts(out[0], zone)], "idle for 5 s, RAPL")
 
 
-def idle_mhz(row: Row, match: re.Match[str], name: str) -> Mirror:
+def idle_mhz(row: Row, match: re.Match[str], name: str) -> Experiment:
     m = machine.load(name)
     append = "cpufreq.default_governor=schedutil" if "schedutil" in row.conditions else ""
     step = "sleep 1; turbostat -q -S --show Bzy_MHz -o /run/t sleep 5; cat /run/t"
     cpus = min(machine.MAX_CPUS, m.packages * m.cores)
-    return Mirror(Guest(name, cpus, threads=1, append=append), (step,),
-                  lambda out: [float(out[0].split()[-1])], "idle for 5 s, turbostat")
+    return Experiment(Guest(name, cpus, threads=1, append=append), (step,),
+                      lambda out: [float(out[0].split()[-1])], "idle for 5 s, turbostat")
 
 
 # --- which row is which ----------------------------------------------------------
@@ -456,7 +456,7 @@ SYSTEM = "power of a whole system, of which CPU and its limits are a part"
 LICENCE = "no clocks for wide instructions are modelled: the emulator has no AVX-512"
 
 #: Kind, quantity, and what repeats it or why nothing does; the first that fits counts.
-MIRRORS: list[tuple[str, str, Handler | str]] = [
+EXPERIMENTS: list[tuple[str, str, Handler | str]] = [
     ("dvfs|power", r".*uncore", UNCORE),
     ("power", r"update period of the RAPL", "the model's counters are current whenever read"),
     ("dvfs", r"delay of a switch (?P<a>[\d.]+) -> (?P<b>[\d.]+) GHz" + STAT, delay),
@@ -532,12 +532,12 @@ def machine_of(row: Row) -> tuple[str | None, bool]:
 OF_THE_PART = {turbo, scalar_turbo, idle_power, idle_mhz, firestarter}
 
 
-def mirror(row: Row) -> Mirror | str:
+def experiment(row: Row) -> Experiment | str:
     """How the row is repeated, or why it is not."""
     name, exact = machine_of(row)
     if name is None:
         return "no machine file of this family and model"
-    for kind, quantity, handler in MIRRORS:
+    for kind, quantity, handler in EXPERIMENTS:
         match = re.match(quantity, row.quantity)
         if not match or not re.fullmatch(kind, row.kind):
             continue

@@ -17,7 +17,7 @@ from ...readers import plot
 from ...text import write_csv
 from . import measurements, reproduce
 from .measurements import Row
-from .reproduce import Guest, Mirror
+from .reproduce import Experiment, Guest
 
 #: A prediction counts as met within this share of the published value, and of all
 #: predictions so many have to be.
@@ -27,12 +27,12 @@ GOAL = 0.8
 HEAD = ("part", "machine", "quantity", "experiment", "model", "published", "unit", "error",
         "number", "remark")
 NOTE = ("Each row is one of data/measurements.csv, which has sources and methods. put in: the "
-        "number from which a coefficient of the machine file was taken; not mirrored: the remark "
+        "number from which a coefficient of the machine file was taken; not repeated: the remark "
         "says why. A bound or a range counts as met within it; of several values in a row the "
         "worst counts. Kernel code takes 1.5 cycles per instruction and user code 8 unless the "
         "machine file says otherwise; guests run in steps of 10 us.")
 
-PREDICTED, PUT_IN, NOT_MIRRORED = "predicted", "put in", "not mirrored"
+PREDICTED, PUT_IN, NOT_REPEATED = "predicted", "put in", "not repeated"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Verdict:
     """One row: what the model has for it, and how far off that is."""
 
     row: Row
-    number: str			# predicted, put in, not mirrored
+    number: str			# predicted, put in, not repeated
     machine: str = ""
     how: str = ""		# the experiment; why there is none
     model: tuple[float | None, ...] = ()
@@ -74,36 +74,36 @@ def _outputs(result: boot.Result, steps: Sequence[str]) -> dict[str, str | Fail]
 Boots = Callable[[Sequence[tuple[Guest, Job]]], Sequence[boot.Result | Fail | None]]
 
 
-def run_guests(wanted: Iterable[Mirror],
+def run_guests(wanted: Iterable[Experiment],
                start: Boots) -> dict[Guest, dict[str, str | Fail]]:
     """Each guest once, with all steps that its rows need."""
     steps: dict[Guest, dict[str, None]] = {}
-    for mirror in wanted:
-        steps.setdefault(mirror.guest, {}).update(dict.fromkeys(mirror.steps))
+    for experiment in wanted:
+        steps.setdefault(experiment.guest, {}).update(dict.fromkeys(experiment.steps))
     answers = start([(guest, job(todo)) for guest, todo in steps.items()])
     return {guest: _outputs(answer, list(todo)) if isinstance(answer, boot.Result)
             else dict.fromkeys(todo, answer or GuestError("not started"))
             for (guest, todo), answer in zip(steps.items(), answers)}
 
 
-def _verdict(row: Row, put_in: str, found: Mirror | str,
+def _verdict(row: Row, put_in: str, found: Experiment | str,
              outputs: dict[Guest, dict[str, str | Fail]]) -> Verdict:
     if isinstance(found, str):
-        return Verdict(row, NOT_MIRRORED, how=found, put_in=put_in)
+        return Verdict(row, NOT_REPEATED, how=found, put_in=put_in)
     texts = []
     for step in found.steps:
         text = outputs[found.guest][step]
         if isinstance(text, Fail):
-            return Verdict(row, NOT_MIRRORED, found.guest.machine, f"failed: {text}",
+            return Verdict(row, NOT_REPEATED, found.guest.machine, f"failed: {text}",
                            put_in=put_in)
         texts.append(text)
     try:
         model = tuple(found.value(texts))
     except (GuestError, UsageError, ValueError, ArithmeticError, LookupError) as error:
-        return Verdict(row, NOT_MIRRORED, found.guest.machine, f"failed: {error}",
+        return Verdict(row, NOT_REPEATED, found.guest.machine, f"failed: {error}",
                        put_in=put_in)
     off = row.error(model)
-    number = NOT_MIRRORED if off is None else PUT_IN if put_in else PREDICTED
+    number = NOT_REPEATED if off is None else PUT_IN if put_in else PREDICTED
     return Verdict(row, number, found.guest.machine, found.how, model, off, put_in)
 
 
@@ -111,10 +111,10 @@ def judge(rows: Sequence[Row], start: Boots) -> list[Verdict]:
     """All rows.  Which numbers were put in is known from the repository's own file,
     whichever file `rows` are from."""
     put_in = {row.key: row.put_in for row in measurements.read(measurements.DATA)}
-    found = [reproduce.mirror(row) for row in rows]
-    outputs = run_guests((m for m in found if isinstance(m, Mirror)), start)
-    return [_verdict(row, put_in.get(row.key, row.put_in), mirror, outputs)
-            for row, mirror in zip(rows, found)]
+    found = [reproduce.experiment(row) for row in rows]
+    outputs = run_guests((m for m in found if isinstance(m, Experiment)), start)
+    return [_verdict(row, put_in.get(row.key, row.put_in), one, outputs)
+            for row, one in zip(rows, found)]
 
 
 def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
@@ -123,14 +123,14 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
             "within": sum(not v.off for v in predicted),
             "put in": sum(v.number == PUT_IN for v in verdicts),
             "put in, off": sum(v.number == PUT_IN and v.off for v in verdicts),
-            "not mirrored": sum(v.number == NOT_MIRRORED for v in verdicts)}
+            "not repeated": sum(v.number == NOT_REPEATED for v in verdicts)}
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
     n = counts(verdicts)
     share = f" ({100 * n['within'] / n['predicted']:.0f} %)" if n["predicted"] else ""
     return (f"{n['rows']} rows: {n['predicted']} predicted, {n['within']} of them{share} within "
-            f"{TOLERANCE:.0%}; {n['put in']} put in; {n['not mirrored']} not mirrored")
+            f"{TOLERANCE:.0%}; {n['put in']} put in; {n['not repeated']} not repeated")
 
 
 def met(verdicts: Sequence[Verdict]) -> bool:
@@ -164,7 +164,7 @@ def table(verdicts: Sequence[Verdict]) -> list[list[str]]:
     return [[v.row.cpu, v.machine, _what(v.row), "" if v.error is None else v.how, _model(v),
              v.row.text, v.row.unit, "" if v.error is None else f"{v.error:+.0%}", v.number,
              _remark(v)]
-            for v in sorted(verdicts, key=lambda v: v.number == NOT_MIRRORED)]
+            for v in sorted(verdicts, key=lambda v: v.number == NOT_REPEATED)]
 
 
 def _points(verdicts: Iterable[Verdict]) -> list[tuple[float, float]]:
@@ -231,8 +231,8 @@ def command(args: argparse.Namespace) -> int:
     kernel, work = paths.kernel(args.kernel), args.work.resolve()
     guests = pool.Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu), args.jobs)
     verdicts = judge(rows, lambda todo: guests.outcomes([
-        pool.Guest(mirror.name, mirror.build(), mirror.cpus, kernel, job, mirror.append)
-        for mirror, job in todo]))
+        pool.Guest(guest.name, guest.build(), guest.cpus, kernel, job, guest.append)
+        for guest, job in todo]))
     write(verdicts, args.output)
     print(summary(verdicts))
     print(args.output / "validation.csv")
