@@ -166,13 +166,14 @@ def _rebase(tree: Tree, base: str, series: Series, failure: DoesNotApply) -> NoR
     _move(tree, old, tip_of(tree, old, series))
     git.run("update-ref", ONTO, base, repo=tree.path)
     say(f"tree: {failure}; merging by git rebase")
-    done = git.call("rebase", "--onto", base, old, repo=tree.path, check=False)
+    done = git.call("rebase", "--quiet", "--onto", base, old, repo=tree.path, check=False)
     if not done.returncode:
         raise Fail(f"{paths.shown(tree.path)}: all commits were merged with the base without a"
                    " conflict: see what became of them, then make refresh",
                    git.run("range-diff", f"{old}..{TIP}", f"{base}..HEAD", repo=tree.path))
-    raise Fail(stopped(tree) or f"git rebase of {paths.shown(tree.path)} failed",
-               done.stderr.decode(errors="replace"))
+    if where := stopped(tree):
+        raise Fail(where)
+    raise Fail(f"git rebase of {paths.shown(tree.path)} failed", done.stderr.decode())
 
 
 def stopped(tree: Tree) -> str:
