@@ -5,17 +5,9 @@ from __future__ import annotations
 
 import csv
 import statistics
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-try:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-except ImportError:
-    Console = None	# type: ignore[assignment,misc]
 
 
 def spread(values: Sequence[float], form: str = "g") -> str:
@@ -57,20 +49,5 @@ def plain(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     return "\n".join(lines)
 
 
-def _rich(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = RichTable(title=title, title_justify="left", title_style="bold",
-                      box=box.SIMPLE_HEAD, show_header=any(head), padding=(0, 1, 0, 0))
-    for i, name in enumerate(head):
-        right = i > 0 and any(head)
-        table.add_column(name, justify="right" if right else "left")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-
-
 def show(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """On the terminal: by rich where it is installed, else plain."""
-    if Console is not None and sys.stdout.isatty():
-        _rich(title, head, rows)
-    else:
-        print(plain(title, head, rows) + "\n")
+    print(plain(title, head, rows) + "\n")

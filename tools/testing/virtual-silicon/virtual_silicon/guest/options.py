@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .. import cli, paths
@@ -74,6 +75,18 @@ def both_kernels(parser: argparse.ArgumentParser, directory: str, machine_file: 
     add("--base", default="base", help="the base's image")
     add("--patched", default="patched", help="our image")
     add("--append", default="", help="more for the kernel command line")
+
+
+def words(text: str) -> list[str]:
+    """Of an option whose value is a list."""
+    return re.split(r"[,\s]+", text.strip())
+
+
+def known(parser: argparse.ArgumentParser, args: argparse.Namespace, name: str,
+          names: Collection[str]) -> None:
+    """Ends the command where an option of words has one that does not exist."""
+    if unknown := set(getattr(args, name)) - set(names):
+        parser.error(f"unknown {name} {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
 
 
 def guest(args: argparse.Namespace, name: str, kernel: str, job: Job,

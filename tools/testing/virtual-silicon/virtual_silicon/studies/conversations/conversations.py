@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import re
 import statistics
 import sys
 from collections import defaultdict
@@ -110,21 +109,16 @@ def table(samples: list[Sample]) -> list[list[str]]:
     return rows
 
 
-def words(text: str) -> list[str]:
-    return re.split(r"[,\s]+", text.strip())
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.both_kernels(parser, "conversations", HERE.parent / "idle/sapphire-rapids-fine.toml", 1)
-    parser.add_argument("--loads", type=words, default=list(RATES + TIMES))
-    parser.add_argument("--columns", type=words, default=list(COLUMNS))
+    parser.add_argument("--loads", type=options.words, default=list(RATES + TIMES))
+    parser.add_argument("--columns", type=options.words, default=list(COLUMNS))
     parser.add_argument("--seconds", type=float, default=1, help="of each load")
     parser.add_argument("--repeat", type=int, default=1, help="in each boot")
     args = parser.parse_args()
-    for what, known in (("loads", RATES + TIMES), ("columns", tuple(COLUMNS))):
-        if unknown := set(getattr(args, what)) - set(known):
-            parser.error(f"unknown {what} {unknown}; there are: {', '.join(known)}")
+    options.known(parser, args, "loads", RATES + TIMES)
+    options.known(parser, args, "columns", COLUMNS)
     return args
 
 

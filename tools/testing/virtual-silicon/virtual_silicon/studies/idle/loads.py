@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import re
 import statistics
 import sys
 from collections import defaultdict
@@ -151,23 +150,18 @@ def table(results: Results, frequency: str, load: str) -> list[list[str]]:
     return rows
 
 
-def words(text: str) -> list[str]:
-    return re.split(r"[,\s]+", text.strip())
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     options.both_kernels(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
     parser.add_argument("--rounds", type=int, default=2, help="in each boot")
-    parser.add_argument("--kernels", type=words, default=["base", "patched"])
-    parser.add_argument("--idle", type=words, default=["menu", "teo"])
-    parser.add_argument("--frequency", type=words, default=["performance", "schedutil"])
-    parser.add_argument("--loads", type=words, default=list(LOADS))
+    parser.add_argument("--kernels", type=options.words, default=["base", "patched"])
+    parser.add_argument("--idle", type=options.words, default=["menu", "teo"])
+    parser.add_argument("--frequency", type=options.words, default=["performance", "schedutil"])
+    parser.add_argument("--loads", type=options.words, default=list(LOADS))
     parser.add_argument("--trace", action="store_true", help="keep the model's traces")
     parser.add_argument("--first", type=int, default=0, help="number of the first boot")
     args = parser.parse_args()
-    if unknown := set(args.loads) - set(LOADS):
-        parser.error(f"unknown loads {unknown}; there are: {', '.join(LOADS)}")
+    options.known(parser, args, "loads", LOADS)
     return args
 
 
