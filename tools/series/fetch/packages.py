@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Debian packages: what a door needs is installed before it starts."""
+"""Debian packages: what a target needs is installed before it starts."""
 from __future__ import annotations
 
 import os
