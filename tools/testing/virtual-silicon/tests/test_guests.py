@@ -56,6 +56,8 @@ def test_those_that_fail_are_named_and_started_again(
     assert booted == ["a", "b", "c", "b"]
     said = capsys.readouterr()
     assert not said.out and "guests: 1 to boot, 2 kept" in said.err
+    Guests(tmp_path, tmp_path / "archive", tmp_path / "qemu", keep=False).answers(todo)
+    assert booted[4:] == ["a", "b", "c"]
 
 
 def test_estimate_is_of_what_is_left(guests: Guests, tmp_path: Path,
