@@ -85,8 +85,9 @@ def test_shell_has_every_load() -> None:
                                 re.M | re.S))
     names = {name: set(re.findall(r"^\t([\w-]+)\)", functions[name], re.M))
              for name in ("load", "value")}
-    assert names["load"] == set(loads.LOADS)
-    assert names["value"] == {load.name for load in loads.LOADS.values() if load.prints}
+    assert names["load"] == set(loads.LOADS), "load() in loads.sh and loads.toml"
+    assert names["value"] == {load.name for load in loads.LOADS.values() if load.prints}, \
+        "value() in loads.sh and unit = \"us\" in loads.toml"
 
 
 def test_numbers_of_a_load() -> None:

@@ -7,17 +7,19 @@ import argparse
 import sys
 
 from . import cli
-from .guest import commands as guest
-from .machine import commands as machine
-from .readers import commands as readers
-from .studies import installed, stock_tools
-from .studies.bench import commands as bench
-from .studies.demo import commands as demo
-from .studies.sensitivity import conclusions
-from .studies.validation import validate
 
 
 def parser() -> argparse.ArgumentParser:
+    """Imports here: what is wrong in a file that they read, loads.toml, is one line too."""
+    from .guest import commands as guest
+    from .machine import commands as machine
+    from .readers import commands as readers
+    from .studies import installed, stock_tools
+    from .studies.bench import commands as bench
+    from .studies.demo import commands as demo
+    from .studies.sensitivity import conclusions
+    from .studies.validation import validate
+
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
     for part in (demo, guest, installed, stock_tools, validate, conclusions, bench, machine,
