@@ -73,7 +73,7 @@ def _load(options: str, mark: int) -> str:
             "|| return 1; echo --turbostat--; cat /run/t")
 
 
-def witness(m: Machine, cpus: int) -> Steps:
+def stock_tools(m: Machine, cpus: int) -> Steps:
     """Stock tools look at the machine, at rest and under load.
 
     CPUs other than 0 are used, which has the housekeeping.
@@ -859,14 +859,14 @@ def utilisation_faults(m: Machine, cpus: int) -> Steps:
     yield utilisation.FAULTS_STEP
 
 
-WITNESS_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
+STOCK_MACHINES = {"sapphire-rapids": 4, "e5-2698-v4": 4, "e5-2670-v3": 4,
                     "e3-1240-v5": 4}
 
 #: One part for each way that a turbo table is laid out or read.
 FAMILY_MACHINES = ("platinum-8180", "platinum-8380", "pentium-n4200", "celeron-j1900",
                    "xeon-phi-7250", "atom-p5962b")
 
-#: A few of those made from dumps; "witness --parts" asks them all.
+#: A few of those made from dumps; "stock-tools --parts" asks them all.
 PART_MACHINES = ("platinum-8592", "xeon-6980p", "xeon-6746e", "core-i7-1260p",
                  "ultra-9-285h", "epyc-9555")
 
@@ -936,7 +936,7 @@ SCENARIOS: dict[str, Scenario] = {
     "invariance-intel-drivers": _patched(
         intel_drivers, "sapphire-rapids-hwp", append="intel_pstate=active",
         faults=NO_TURBO_BY_FIRMWARE),
-    "free": Scenario(witness, mode="free"),
+    "free": Scenario(stock_tools, mode="free"),
 }
 for _kernel, _user in RATES:
     SCENARIOS[f"rates-{_kernel}-{_user}"] = Scenario(
@@ -970,12 +970,12 @@ for _name, (_machine, _append, _) in IDLE_STATES.items():
     SCENARIOS[f"idle-{_name}"] = _patched(
         default_idle_states if _name == "default" else idle_states,
         _machine, cpus=1, append=_append)
-for _name, _cpus in WITNESS_MACHINES.items():
-    SCENARIOS[f"witness-{_name}"] = Scenario(witness, _name, cpus=_cpus)
+for _name, _cpus in STOCK_MACHINES.items():
+    SCENARIOS[f"stock-{_name}"] = Scenario(stock_tools, _name, cpus=_cpus)
     SCENARIOS[f"acpi-{_name}"] = Scenario(acpi, _name, append="intel_pstate=disable")
 for _name in FAMILY_MACHINES:
     SCENARIOS[f"family-{_name}"] = Scenario(family, _name)
-for _name in (*WITNESS_MACHINES, *FAMILY_MACHINES):
+for _name in (*STOCK_MACHINES, *FAMILY_MACHINES):
     SCENARIOS[f"patched-{_name}"] = _patched(messages, _name, append="intel_pstate=passive")
 for _name in PART_MACHINES:
     SCENARIOS[f"part-{_name}"] = Scenario(part, _name, append=parts.APPEND)

@@ -104,7 +104,7 @@ def test_every_line_says_where_it_is_from() -> None:
     assert "uncore_w" in text and "assumed" in text
 
 
-@pytest.mark.boots("witness-sapphire-rapids")
+@pytest.mark.boots("stock-sapphire-rapids")
 def test_what_stock_tools_print_in_a_guest(result: Result) -> None:
     """turbostat's header, registers and cpuidle of the emulated part."""
     m = machine.load("sapphire-rapids")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel packages of the distribution, and the table of witnesses."""
+"""Kernel packages of the distribution, and the table of stock tools."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_row_of_the_table(guests: Guests) -> None:
     """From a guest that ran the table's own job."""
     m = machine.load("ryzen-5-7545u")
     c = guests.config("two-kinds-amd", stock_tools.job(None).archive())
-    c = dataclasses.replace(c, out=c.out / "witness", append=stock_tools.APPEND, cpus=2)
+    c = dataclasses.replace(c, out=c.out / "stock-tools", append=stock_tools.APPEND, cpus=2)
     row = stock_tools.row(m, 2, "base", boot.run(c))
     cells = dict(zip(stock_tools.HEAD, row.cells))
     assert cells["driver"] == "amd-pstate" and cells["idle states"] == "C1 C2 C3"

@@ -14,8 +14,8 @@ from scenarios import (
     FAULT_SECONDS,
     GP_AT_BOOT,
     POLICIES,
+    STOCK_MACHINES,
     TOGGLES,
-    WITNESS_MACHINES,
 )
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, turbostat
@@ -49,7 +49,7 @@ def state(text: str) -> State:
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.boots(
-    f"patched-{name}")) for name in (*WITNESS_MACHINES, *FAMILY_MACHINES)])
+    f"patched-{name}")) for name in (*STOCK_MACHINES, *FAMILY_MACHINES)])
 def test_turbo_table_is_the_machines_and_turbostats(name: str, guests: Guests) -> None:
     """sysfs, the machine file, and what stock turbostat printed in the same guest."""
     result, m = guests.get(f"patched-{name}"), machine.load(name)

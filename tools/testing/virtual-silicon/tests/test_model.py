@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from guests import Guests, events, window
-from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, WITNESS_MACHINES
+from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, STOCK_MACHINES
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine, ssdt
 from virtual_silicon.readers import sysfs, trace
@@ -94,7 +94,7 @@ def test_packages_are_seen_and_counted_apart(result: Result) -> None:
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"acpi-{name}"))
-                        for name in WITNESS_MACHINES])
+                        for name in STOCK_MACHINES])
 def acpi_name(request: pytest.FixtureRequest) -> str:
     return request.param
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from guests import Guests
-from scenarios import WITNESS_MACHINES
+from scenarios import STOCK_MACHINES
 from virtual_silicon import paths
 from virtual_silicon.errors import GuestError
 from virtual_silicon.guest import boot, initramfs
@@ -22,7 +22,7 @@ RATIO = {"sapphire-rapids": 3800 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 22
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"patched-{name}"))
-                        for name in WITNESS_MACHINES])
+                        for name in STOCK_MACHINES])
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 

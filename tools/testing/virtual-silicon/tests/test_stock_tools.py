@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Stock base kernel, stock turbostat and stock cpupower as witnesses.
+"""What the base kernel, stock turbostat and stock cpupower say of each machine.
 
 What they read is compared with the published data of the machine, written
 down here once more, and with the model's own count over the same stretch.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 from guests import Guests, events
-from scenarios import MARKS, RESIDENCY_MARK, WITNESS_MACHINES
+from scenarios import MARKS, RESIDENCY_MARK, STOCK_MACHINES
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace, turbostat
@@ -42,7 +42,7 @@ BASE_RATIO = {"sapphire-rapids": 3400 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 
 
 
 @dataclass
-class Witness:
+class StockTools:
     """One machine's guest and the model's trace of it."""
 
     name: str
@@ -56,50 +56,50 @@ class Witness:
         return trace.window(self.trace, MARKS[load], MARKS[load] + 1)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"witness-{name}"))
-                        for name in WITNESS_MACHINES])
-def witness(request: pytest.FixtureRequest, guests: Guests) -> Witness:
-    result = guests.get(f"witness-{request.param}")
-    return Witness(request.param, result, events(result))
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"stock-{name}"))
+                        for name in STOCK_MACHINES])
+def stock(request: pytest.FixtureRequest, guests: Guests) -> StockTools:
+    result = guests.get(f"stock-{request.param}")
+    return StockTools(request.param, result, events(result))
 
 
-def test_every_step_ran(witness: Witness) -> None:
-    failed = [s.name for s in witness.result.answer.sections.values() if s.status]
-    assert not failed and witness.result.status == 0
+def test_every_step_ran(stock: StockTools) -> None:
+    failed = [s.name for s in stock.result.answer.sections.values() if s.status]
+    assert not failed and stock.result.status == 0
 
 
-def test_kernel_has_nothing_to_complain_of(witness: Witness) -> None:
-    assert sysfs.warnings(witness.result.text("dmesg")) == []
-    assert sysfs.warnings(witness.result.console) == []
+def test_kernel_has_nothing_to_complain_of(stock: StockTools) -> None:
+    assert sysfs.warnings(stock.result.text("dmesg")) == []
+    assert sysfs.warnings(stock.result.console) == []
 
 
-def test_kernel_turns_invariance_on(witness: Witness) -> None:
-    ratio = sysfs.invariance_ratio(witness.result.text("dmesg"))
-    assert ratio == BASE_RATIO[witness.name]
+def test_kernel_turns_invariance_on(stock: StockTools) -> None:
+    ratio = sysfs.invariance_ratio(stock.result.text("dmesg"))
+    assert ratio == BASE_RATIO[stock.name]
 
 
-def test_turbostat_reads_base_and_lowest_clock(witness: Witness) -> None:
-    header = turbostat.header(witness.result.text("header"))
-    assert (header.low, header.base) == CLOCKS_MHZ[witness.name][:2]
+def test_turbostat_reads_base_and_lowest_clock(stock: StockTools) -> None:
+    header = turbostat.header(stock.result.text("header"))
+    assert (header.low, header.base) == CLOCKS_MHZ[stock.name][:2]
 
 
-def test_turbostat_reads_turbo_table(witness: Witness) -> None:
-    header = turbostat.header(witness.result.text("header"))
-    assert header.turbo == TURBO_MHZ[witness.name]
+def test_turbostat_reads_turbo_table(stock: StockTools) -> None:
+    header = turbostat.header(stock.result.text("header"))
+    assert header.turbo == TURBO_MHZ[stock.name]
 
 
-def test_cpupower_reads_limits_and_driver(witness: Witness) -> None:
-    low, _, high, _ = CLOCKS_MHZ[witness.name]
-    text = witness.result.text("frequency-info")
+def test_cpupower_reads_limits_and_driver(stock: StockTools) -> None:
+    low, _, high, _ = CLOCKS_MHZ[stock.name]
+    text = stock.result.text("frequency-info")
     low_text = f"{low} MHz" if low < 1000 else f"{low / 1000:.2f} GHz"
     assert f"hardware limits: {low_text} - {high / 1000:.2f} GHz" in text
     assert "driver: intel_cpufreq" in text
     assert 'The governor "performance"' in text
 
 
-def test_cpupower_lists_idle_states(witness: Witness) -> None:
-    states = " ".join(s.name for s in machine.load(witness.name).idle)
-    text = witness.result.text("idle-info")
+def test_cpupower_lists_idle_states(stock: StockTools) -> None:
+    states = " ".join(s.name for s in machine.load(stock.name).idle)
+    text = stock.result.text("idle-info")
     assert "CPUidle driver: intel_idle" in text
     assert f"Available idle states: POLL {states}" in text
 
@@ -109,49 +109,49 @@ RECORDED = {"sapphire-rapids": "platinum-8460h", "e5-2698-v4": "e5-2697-v4",
             "e5-2670-v3": "e5-2699-v3", "e3-1240-v5": "e-2278g"}
 
 
-def test_kernel_has_the_idle_states_of_the_part(witness: Witness) -> None:
+def test_kernel_has_the_idle_states_of_the_part(stock: StockTools) -> None:
     """Names, latencies and residencies as a kernel told them on such a part; the E3 has
     fewer of them."""
-    recorded = parts.parts()[RECORDED[witness.name]].idle
-    seen = sysfs.idle_states(witness.result.text("cpuidle"))
+    recorded = parts.parts()[RECORDED[stock.name]].idle
+    seen = sysfs.idle_states(stock.result.text("cpuidle"))
     for states in seen.values():
         assert not any(s.disabled for s in states)
-    table = parts.idle_table(witness.result)
+    table = parts.idle_table(stock.result)
     assert table == recorded[:len(table)]
-    assert len(table) == len(recorded) - (2 if witness.name == "e3-1240-v5" else 0)
+    assert len(table) == len(recorded) - (2 if stock.name == "e3-1240-v5" else 0)
 
 
-def test_unknown_registers_fault(witness: Witness) -> None:
-    lines = witness.result.text("registers").splitlines()
+def test_unknown_registers_fault(stock: StockTools) -> None:
+    lines = stock.result.text("registers").splitlines()
     assert "0x66a fault" in lines and "0x4e fault" in lines
 
 
-def test_writing_a_constant_register_faults(witness: Witness) -> None:
-    assert witness.result.text("registers").splitlines()[-1] == "0xce fault"
+def test_writing_a_constant_register_faults(stock: StockTools) -> None:
+    assert stock.result.text("registers").splitlines()[-1] == "0xce fault"
 
 
-def test_one_busy_cpu_reaches_single_core_turbo(witness: Witness) -> None:
-    row = witness.table("one").cpus[WITNESS_MACHINES[witness.name] - 1]
-    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[witness.name][2], rel=0.01)
+def test_one_busy_cpu_reaches_single_core_turbo(stock: StockTools) -> None:
+    row = stock.table("one").cpus[STOCK_MACHINES[stock.name] - 1]
+    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[stock.name][2], rel=0.01)
     assert row["Busy%"] > 98
 
 
-def test_all_busy_reach_turbo_of_that_many(witness: Witness) -> None:
-    for row in witness.table("all").cpus.values():
-        assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[witness.name][3], rel=0.01)
+def test_all_busy_reach_turbo_of_that_many(stock: StockTools) -> None:
+    for row in stock.table("all").cpus.values():
+        assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[stock.name][3], rel=0.01)
 
 
-def test_no_turbo_means_base(witness: Witness) -> None:
-    row = witness.table("no_turbo").cpus[WITNESS_MACHINES[witness.name] - 1]
-    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[witness.name][1], rel=0.01)
+def test_no_turbo_means_base(stock: StockTools) -> None:
+    row = stock.table("no_turbo").cpus[STOCK_MACHINES[stock.name] - 1]
+    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[stock.name][1], rel=0.01)
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_busy_mhz_is_the_models(witness: Witness, load: str) -> None:
+def test_busy_mhz_is_the_models(stock: StockTools, load: str) -> None:
     """On CPUs that were busy enough for turbostat's own work not to count."""
-    window = witness.window(load)
+    window = stock.window(load)
     compared = 0
-    for cpu, row in witness.table(load).cpus.items():
+    for cpu, row in stock.table(load).cpus.items():
         if window.cpus[cpu].busy > 0.15:
             assert row["Bzy_MHz"] == pytest.approx(window.cpus[cpu].mhz, rel=0.01)
             compared += 1
@@ -159,13 +159,13 @@ def test_busy_mhz_is_the_models(witness: Witness, load: str) -> None:
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_busy_and_residencies_make_the_whole(witness: Witness, load: str) -> None:
-    for cpu, row in witness.table(load).cpus.items():
+def test_busy_and_residencies_make_the_whole(stock: StockTools, load: str) -> None:
+    for cpu, row in stock.table(load).cpus.items():
         assert turbostat.residency_sum(row) == pytest.approx(100, abs=1), f"CPU {cpu}"
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_residencies_are_the_models(witness: Witness, load: str) -> None:
+def test_residencies_are_the_models(stock: StockTools, load: str) -> None:
     """Registers against the model's own account, per residency counter.
 
     turbostat's window begins a few ms before the first mark and ends after the
@@ -173,8 +173,8 @@ def test_residencies_are_the_models(witness: Witness, load: str) -> None:
     C1 is what turbostat has left over: that also holds time spent waking.
     """
     counters = {0x3FC: "CPU%c3", 0x3FD: "CPU%c6", 0x3FE: "CPU%c7"}
-    window, states = witness.window(load), machine.load(witness.name).idle
-    table = witness.table(load)
+    window, states = stock.window(load), machine.load(stock.name).idle
+    table = stock.table(load)
     around = table.seconds - window.seconds
     assert 0 < around < 0.02
     for cpu, row in table.cpus.items():
@@ -186,12 +186,12 @@ def test_residencies_are_the_models(witness: Witness, load: str) -> None:
                 assert -0.001 <= seen - inside <= around + 0.001, f"CPU {cpu} {column}"
 
 
-def test_residency_registers_are_the_models(witness: Witness) -> None:
+def test_residency_registers_are_the_models(stock: StockTools) -> None:
     """Read directly; states that share a register count there together."""
-    before, _, after = witness.result.text("residency").partition("--")
+    before, _, after = stock.result.text("residency").partition("--")
     rises = sysfs.msr_rises(before, after)
-    window = trace.window(witness.trace, RESIDENCY_MARK, RESIDENCY_MARK + 1)
-    m = machine.load(witness.name)
+    window = trace.window(stock.trace, RESIDENCY_MARK, RESIDENCY_MARK + 1)
+    m = machine.load(stock.name)
     tsc_hz = m.tsc_khz * 1000
     around = rises[0x10] / tsc_hz - window.seconds
     assert 0 < around < 0.02
@@ -203,31 +203,31 @@ def test_residency_registers_are_the_models(witness: Witness) -> None:
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_package_energy_is_the_models(witness: Witness, load: str) -> None:
-    used = sysfs.energy(witness.result.text("zones") + "\n"
-                            + witness.result.text(load))
-    assert used["package"] == pytest.approx(witness.window(load).package_j, rel=0.01)
+def test_package_energy_is_the_models(stock: StockTools, load: str) -> None:
+    used = sysfs.energy(stock.result.text("zones") + "\n"
+                            + stock.result.text(load))
+    assert used["package"] == pytest.approx(stock.window(load).package_j, rel=0.01)
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_dram_energy_is_the_models(witness: Witness, load: str) -> None:
-    used = sysfs.energy(witness.result.text("zones") + "\n"
-                            + witness.result.text(load))
-    assert used["dram"] == pytest.approx(witness.window(load).dram_j, rel=0.01)
+def test_dram_energy_is_the_models(stock: StockTools, load: str) -> None:
+    used = sysfs.energy(stock.result.text("zones") + "\n"
+                            + stock.result.text(load))
+    assert used["dram"] == pytest.approx(stock.window(load).dram_j, rel=0.01)
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_turbostat_energy_is_the_models(witness: Witness, load: str) -> None:
+def test_turbostat_energy_is_the_models(stock: StockTools, load: str) -> None:
     """turbostat's window is a few ms longer than the marks', in which it executes."""
-    table, window = witness.table(load), witness.window(load)
-    more = (table.seconds - window.seconds) * machine.load(witness.name).power.tdp_w
+    table, window = stock.table(load), stock.window(load)
+    more = (table.seconds - window.seconds) * machine.load(stock.name).power.tdp_w
     assert 0.99 * window.package_j < table.summary["Pkg_J"] < 1.01 * window.package_j + more
 
 
-def test_full_load_costs_what_the_power_model_says(witness: Witness) -> None:
+def test_full_load_costs_what_the_power_model_says(stock: StockTools) -> None:
     """All CPUs at their clock, from the model's formula, not its counter."""
-    m, window = machine.load(witness.name), witness.window("all")
+    m, window = machine.load(stock.name), stock.window("all")
     busy = sum(cpu.busy for cpu in window.cpus.values())
-    ratio = round(CLOCKS_MHZ[witness.name][3] * 1000 / m.bus_khz)
+    ratio = round(CLOCKS_MHZ[stock.name][3] * 1000 / m.bus_khz)
     watts = busy * m.active_w(ratio) + m.power.uncore_w
     assert window.package_j / window.seconds == pytest.approx(watts, rel=0.02)
