@@ -170,4 +170,4 @@ def test_readme_sample_is_what_it_prints(argv: list[str], sample: str) -> None:
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
     for part in filter(None, sample.split("…\n")):
         _, found, printed = printed.partition(part)
-        assert found, part
+        assert found, f"not printed, but in README.md:\n{part}\nprinted:\n{done.stdout}"
