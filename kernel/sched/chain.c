@@ -60,7 +60,7 @@ static void chain_ask(struct rq *rq, struct sched_chain *c)
 	util = c->util >> CHAIN_UTIL_SHIFT;
 	if (!chain_in_loop(c, chain_clock(rq)))
 		return;
-	if (util < rq->chain_util && !time_after(jiffies, rq->chain_stamp + CHAIN_CPU_HOLD))
+	if (util < rq->chain_util && jiffies - rq->chain_stamp <= CHAIN_CPU_HOLD)
 		return;
 	/* Other CPUs of a policy read them, at any time. */
 	WRITE_ONCE(rq->chain_util, util);
@@ -70,7 +70,7 @@ static void chain_ask(struct rq *rq, struct sched_chain *c)
 /* What chains make the CPU ask for. It lapses if no task of a chain renews it. */
 unsigned long __cpu_util_chain(struct rq *rq)
 {
-	if (time_after(jiffies, READ_ONCE(rq->chain_stamp) + 3 * CHAIN_CPU_HOLD))
+	if (jiffies - READ_ONCE(rq->chain_stamp) > 3 * CHAIN_CPU_HOLD)
 		return 0;
 	return READ_ONCE(rq->chain_util);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Hold-off: when may the performance level of a policy be changed?
+ * Hold-off: does utilisation need another performance level, and has it for long enough?
  *
- * A rise by an eighth of the capacity is due at once. Any other change waits for a
- * window after the last one, and one that nobody waits for may have to settle first.
- *
- * Levels rise with utilisation. The range known to need the present one is learned from
- * requests that did; it begins a little below, so that noise does not change the level.
+ * The range of utilisation that needs the present level begins a little below what the
+ * level was chosen for, so that noise does not change it. It grows by requests that
+ * needed no change, which spares later ones the look. It is known in one unit only:
+ * whatever the capacity of a CPU is, if utilisation is frequency-invariant.
  *
  * Utilisation is in capacity units, with headroom; time is in ns of run queue clocks.
  * The caller serialises calls for one struct holdoff.
@@ -18,55 +17,62 @@
 #include <linux/sched.h>
 #include <linux/time64.h>
 
-#define HOLDOFF_URGENT	(SCHED_CAPACITY_SCALE / 8)
-#define HOLDOFF_SMALL	(SCHED_CAPACITY_SCALE / 16)	/* falls by less are small */
-#define HOLDOFF_NOISE	(SCHED_CAPACITY_SCALE / 128)
-#define HOLDOFF_SETTLE	(20 * NSEC_PER_MSEC)
+#define HOLDOFF_SMALL	(SCHED_CAPACITY_SCALE / 16)	/* rises by less are small */
+#define HOLDOFF_NOISE	(SCHED_CAPACITY_SCALE / 64)
+#define HOLDOFF_SETTLE	(10 * NSEC_PER_MSEC)
 
 /**
  * struct holdoff - what is known of the present level
- * @since: time since when a change has been wanted; 0 if none is
+ * @since: time since when a small rise has been wanted; 0 if none is
+ * @unit: capacity that the others are in units of; 0 if nothing is known
  * @set: utilisation that the level was chosen for
  * @lo: lowest utilisation that needs no change
- * @hi: highest such; below @lo if none is known
+ * @hi: highest such
  */
 struct holdoff {
 	u64	since;
+	u32	unit;
 	u32	set;
 	u32	lo;
 	u32	hi;
 };
 
-/* The level was chosen for @util. */
-static inline void holdoff_set(struct holdoff *h, u32 util)
+/* Is anything known in units of @unit? */
+static inline bool holdoff_knows(const struct holdoff *h, u32 unit)
 {
-	*h = (struct holdoff){ .set = util, .hi = util, .lo = util - min(util, HOLDOFF_NOISE) };
+	return unit && h->unit == unit;
+}
+
+/* Is @util known to need no change? */
+static inline bool holdoff_has(const struct holdoff *h, u32 util)
+{
+	return util >= h->lo && util <= h->hi;
+}
+
+/* The level was chosen for @util. */
+static inline void holdoff_set(struct holdoff *h, u32 unit, u32 util)
+{
+	*h = (struct holdoff){
+		.unit = unit, .set = util, .lo = util - min(util, HOLDOFF_NOISE), .hi = util,
+	};
 }
 
 /* @util needs no change. */
-static inline void holdoff_same(struct holdoff *h, u32 util)
+static inline void holdoff_same(struct holdoff *h, u32 unit, u32 util)
 {
+	if (h->unit != unit)
+		holdoff_set(h, unit, util);
 	h->lo = min(h->lo, util);
 	h->hi = max(h->hi, util);
 	h->since = 0;
 }
 
-/* Is a fall to @util small? */
-static inline bool holdoff_small(const struct holdoff *h, u32 util)
+/* A small rise is wanted: has it been for long enough? */
+static inline bool holdoff_settled(struct holdoff *h, u64 now)
 {
-	return util < h->set && util + HOLDOFF_SMALL > h->set;
-}
-
-/* May the level be changed for @util, which has to be wanted for @settle ns? */
-static inline bool holdoff_due(struct holdoff *h, u64 now, bool window_over, u32 util, s64 settle)
-{
-	if (util >= h->set + HOLDOFF_URGENT)
-		return true;
-	if (!window_over)
-		return false;
 	h->since = h->since ?: now;
 	/* Clocks of CPUs differ: the wait may have begun later than now. */
-	return !settle || (s64)(now - h->since) >= settle;
+	return (s64)(now - h->since) >= HOLDOFF_SETTLE;
 }
 
 #endif /* _KERNEL_SCHED_CPUFREQ_HOLDOFF_H */

@@ -5,27 +5,29 @@
  * knows what the scheduler, the driver and sysfs see, and nothing of the governor.
  *
  * The need of a CPU is worked out from the documented formulas in floating point. It is
- * a range, because the kernel's integers round down, and because the boost for IO and
- * what a saturated CPU is given may be anything from nothing to their documented limits.
- * A policy needs the most that one of its CPUs does. In each call of the hook:
+ * a range, because the kernel's integers round down, and because the boost for IO may be
+ * anything from nothing to its documented limit. A policy needs the most that one of its
+ * CPUs does. In each call of the hook:
  *
  *  asked	what is requested is what the utilisation asks for in this call, or with
  *		the governor's thread in one since the thread last ran
- *  late	a rise is requested by the first call after the window. "contract=ours": one of
- *		1/8 of the capacity at once, and one that only ticks find, and that is smaller,
- *		when it has been wanted for SETTLE
+ *  late	a rise is requested by the first call after the window. "contract=ours": on a
+ *		busy CPU one of less than 1/16 when it has been wanted for SETTLE
  *  stuck	a fall is requested by the first call after the window if the CPU has idled.
- *		"contract=ours": by the first call of all after the CPU has idled; if it is
- *		smaller than 1/16, when it has been wanted for SETTLE; if smaller than 1/128,
- *		perhaps never; with several CPUs a tick later
+ *		"contract=ours": by the first call of all after the CPU has idled, unless
+ *		the CPU is idle and calls itself; if it is smaller than 1/64, perhaps never;
+ *		with several CPUs a tick later, and so is one that a clamp asks for
  *  early	a fall of a CPU that has not idled since the last request, or a change in
- *		the window. "contract=ours": but for a rise of 1/8
+ *		the window
  *  limits	the first call after a change of limits, and after the governor was started,
  *		requests what the utilisation asks for within the limits
  *  deadline	more deadline bandwidth is requested at once
  *  useless	the driver is asked for the frequency that it has
- *  floor	the least performance on the perf path is what deadlines and clamps say
+ *  floor	after each call out of the window, the driver knows the least performance that
+ *		deadlines and clamps ask for. "contract=ours": 1/64 less, or 1/16 more
  *  remote	a CPU outside the policy requests nothing
+ *
+ * Capacity and frequency invariance change at any time.
  */
 #include <limits.h>
 #include "schedutil.h"
@@ -34,14 +36,11 @@
 
 #include "machine.h"
 
-#define SETTLE		(20 * MSEC)
+#define SETTLE		(10 * MSEC)
+#define BUSY		max(3 * MSEC, shim_tick_ns)	/* a CPU may be saturated */
 #define BEHIND		10000	/* ns that clocks differ by at most */
 #define ROUNDING	2.3	/* two roundings down, one of them before 5/4 */
 #define FAIR_SERVER	52428	/* 50 ms of 1 s, of 1 << BW_SHIFT */
-
-#ifndef SCHED_CPUFREQ_TICK	/* the base has no calls of every tick */
-#define SCHED_CPUFREQ_TICK	0
-#endif
 
 enum rule { ASKED, LATE, STUCK, EARLY, LIMITS, DEADLINE, USELESS, FLOOR, REMOTE, RULES };
 static const char *const rule_names[] = {
@@ -69,11 +68,10 @@ static struct {
 static struct {
 	unsigned int stream, step;
 	unsigned int features;
-	double saturated[MAX_CPUS];	/* the most that saturation gives, in capacity */
+	bool may_saturate[MAX_CPUS], saturated[MAX_CPUS];	/* since it was idle */
 	double boost[MAX_CPUS];		/* the most that IO gives, of 1024 */
 	u64 called[MAX_CPUS];		/* last call that counts for the boost */
 	unsigned long idled, changed, due, called_last;	/* numbers of calls */
-	u64 ticked[MAX_CPUS];
 	unsigned long seq;
 } st;
 
@@ -82,17 +80,15 @@ static struct {
 	unsigned long level;		/* last requested; 0: nothing since the start */
 	u64 changed;			/* no later than this */
 	u64 decided;			/* by the clock of the CPU that did it */
-	u64 rising, falling;		/* since when it has been due but for settling */
+	u64 rising;			/* since when it has been due but for settling */
 	u64 due;			/* since when the window is over; the same for */
-	u64 more, urgent, less, large;	/* what is wanted */
+	u64 more, large_more, less;	/* what is wanted */
 	double floor_max[MAX_CPUS], floor_min[MAX_CPUS];	/* seen since the change */
-	double set;			/* the least that the level was chosen for */
 	bool limits;			/* nothing was requested since they changed */
-	bool limits_met;		/* at a tick, which may have looked at them */
 	bool applying;			/* the limits are being applied */
 	bool refused;			/* a call with more deadline bandwidth was refused */
 	bool requested;
-	unsigned long got, got_min;
+	unsigned long got, got_min, told;	/* told: the least performance */
 	unsigned long lo, hi;		/* that calls since the thread ran asked for */
 	double whole;			/* what all of the capacity is in levels */
 } o;
@@ -105,10 +101,10 @@ static void report(enum rule rule, const char *text, const struct need *n, int c
 		   unsigned int flags)
 {
 	printf("FAIL %s: %s\n  stream %u step %u cpu %d flags %u at %.3f ms: level %lu for %.3f ms, "
-	       "needed %.1f to %.1f, rising %.3f ms, falling %.3f ms, %s%lu\n",
+	       "needed %.1f to %.1f, rising %.3f ms, %s%lu\n",
 	       rule_names[rule], text, st.stream, st.step, cpu, flags, m.now / 1e6, o.level,
 	       (m.now - o.changed) / 1e6, n->lo, n->hi, o.rising ? (m.now - o.rising) / 1e6 : 0,
-	       o.falling ? (m.now - o.falling) / 1e6 : 0, o.requested ? "requested " : "no request ",
+	       o.requested ? "requested " : "no request ",
 	       o.requested ? o.got : 0);
 	printf("  window %.1f ms, tick %.0f ms, capacity %lu, %s, %s, inputs %u, limits %u to %u%s%s%s\n",
 	       run.window / 1e6, shim_tick_ns / 1e6, shim_capacity,
@@ -148,7 +144,7 @@ static struct need need_of(int cpu)
 	double fair = fmin2(fmax2(fmax2(a->util_avg, a->runnable_avg), a->util_est), cap);
 	struct need n = { .floor = cap };
 
-	if (run.ours && st.features & CHAINS)
+	if (run.ours && st.features & CHAINS && !shim_scx_enabled)
 		fair = fmin2(fmax2(fair, rq->chain_util), cap);
 	if (shim_scx_enabled)
 		used = rq->scx.cpuperf_target;
@@ -168,8 +164,8 @@ static struct need need_of(int cpu)
 		top = fmin2(cap, rq->uclamp[UCLAMP_MAX].value);
 	}
 	extra = m.now - st.called[cpu] > shim_tick_ns + differ() ? 0 : st.boost[cpu] * cap / 1024;
-	n.lo = wanted(used, n.floor, top);
-	n.hi = wanted(fmax2(used, fmax2(extra, st.saturated[cpu])), n.floor, top);
+	n.lo = wanted(st.saturated[cpu] ? cap : used, n.floor, top);
+	n.hi = wanted(st.may_saturate[cpu] ? cap : fmax2(used, extra), n.floor, top);
 	n.capped = sched_uclamp_used && rq->uclamp[UCLAMP_MAX].value < 1024 &&
 		   fmin2(fmax2(a->util_avg, a->util_est), cap) + rq->avg_rt.util_avg >=
 		   rq->uclamp[UCLAMP_MAX].value;
@@ -230,10 +226,7 @@ static void judge_request(struct need n, int cpu, unsigned int flags, bool exemp
 		hi = clamp_val(hi, m.policy.min, m.policy.max);
 	}
 	require(ASKED, kept || (o.got >= lo && o.got <= hi), "nobody asked for this");
-	if (on_perf_path())
-		require(FLOOR, o.got_min + 1 > n.floor && o.got_min < n.floor + 1,
-			"the least performance is not what deadlines and clamps say");
-	else if (!m.slow && o.level && !(m.every_limit && exempt))
+	if (!on_perf_path() && !m.slow && o.level && !(m.every_limit && exempt))
 		require(USELESS, o.got != o.level, "the driver has this frequency");
 	if (o.got < o.level && !shared() && !exempt)
 		require(EARLY, st.idled > st.changed, "a fall, but the CPU has not idled");
@@ -242,7 +235,8 @@ static void judge_request(struct need n, int cpu, unsigned int flags, bool exemp
 static void settled(void)
 {
 	o.level = o.got;
-	o.rising = o.falling = o.due = o.more = o.urgent = o.less = o.large = 0;
+	o.told = o.got_min;
+	o.rising = o.due = o.more = o.large_more = o.less = 0;
 }
 
 static bool thread_pending(void) { return m.irq_work || m.work; }
@@ -265,6 +259,8 @@ static bool after(int cpu, u64 time)
 	return (s64)(clock_of(cpu) - time) >= (s64)run.window;
 }
 
+static u64 busy_for(int cpu) { return clock_of(cpu) - shim_rq[cpu].clock_idle; }
+
 /* After each call of the hook: @leaving says that no task stays on the CPU. */
 static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 {
@@ -272,12 +268,9 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	unsigned long lo = level_of(n.lo - ROUNDING), hi = level_of(n.hi), was = o.level, now;
 	double dl = bandwidth(cpu), slack = on_perf_path() ? 3 : KHZ_STEP;
 	double unit = o.whole / shim_capacity;
-	bool tick = st.ticked[cpu] == m.now, must_rise = false;
-	bool must_fall = false, more_dl = dl > o.floor_max[cpu], limits = o.limits;
+	bool must_rise, must_fall, more_dl = dl > o.floor_max[cpu], limits = o.limits;
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
-	bool over = after(cpu, o.decided);
-	/* A tick tells of a busy CPU, and nothing of its utilisation. */
-	bool tells = !(flags & SCHED_CPUFREQ_TICK) || o.requested || queued;
+	bool over = after(cpu, o.decided), busy = busy_for(cpu) >= BUSY;
 
 	o.lo = min(o.lo, lo);
 	o.hi = max(o.hi, hi);
@@ -286,54 +279,47 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		       st.step, cpu, flags, m.now / 1e6, lo, hi, leaving ? ", leaves" : free ? ", free" : "", was,
 		       o.requested ? o.got : was);
 	if (o.requested || queued)
-		require(EARLY, over || limits || maybe_dl ||
-			(run.ours && shim_invariant && n.hi >= o.set + 128), "a change in the window");
+		require(EARLY, over || limits || maybe_dl, "a change in the window");
 	if (o.requested)
 		judge_request(n, cpu, flags, free || limits || maybe_dl);
 	now = o.requested ? o.got : was;
 	/* What it runs next will ask. */
-	bool idle = run.ours && idle_cpu(cpu) && !cpu_rq(cpu)->cfs.avg.util_est;
+	bool idle = run.ours && idle_cpu(cpu) && !cpu_rq(cpu)->cfs.avg.util_est && shim_cpu == cpu;
 
 	note(&o.due, after(cpu, o.changed));
-	if (!run.ours) {
-		must_rise = lo > was && o.due;
-		must_fall = hi < was && o.due && (free || shared() || st.idled > st.due);
-	} else if (was && tells) {
+	must_rise = was && lo > was && o.due;
+	must_fall = hi < was && o.due && (free || shared() || st.idled > st.due);
+	if (run.ours) {
 		/* Whatever is above the capacity is the highest level. */
 		unsigned long top = on_perf_path() ? shim_capacity : ULONG_MAX;
 		double rise = (double)min(lo, top) - was, fall = (double)min(was, top) - hi;
 		bool asked = level_of(own.lo - ROUNDING) > was;
 
 		note(&o.more, rise > 0);
-		note(&o.urgent, shim_invariant && rise >= unit * 128 + slack);
-		note(&o.rising, rise > 0 && o.due);
-		must_rise = (asked ? o.urgent : looked(o.urgent)) || (asked && !tick && passed(o.rising, 0)) ||
-			    ((asked || looked(o.more)) && passed(o.rising, SETTLE + two_ticks()));
+		note(&o.large_more, rise >= unit * 64 + slack);
+		note(&o.rising, rise > 0 && o.due && (asked || looked(o.more)));
+		must_rise = must_rise && rise > 0 &&
+			    ((asked ? o.large_more || !busy : looked(o.large_more)) ||
+			     passed(o.rising, SETTLE + two_ticks()));
 
-		note(&o.less, fall > unit * 8 + slack);
-		note(&o.large, fall > unit * 64 + slack);
-		if (!o.less)
-			o.falling = 0;
-		if (shared() && !free) {
-			note(&o.falling, looked(o.less) && looked(o.due));
-			must_fall = (looked(o.large) && looked(o.due)) ||
-				    (o.due && passed(o.falling, SETTLE));
-		} else if (o.due && o.less && (free || (!idle && st.idled > st.called_last))) {
-			o.falling = o.falling ?: m.now;
-			must_fall = o.large || passed(o.falling, SETTLE);
-		}
+		note(&o.less, fall > unit * 16 + slack);
+		must_fall = shared() ? looked(o.less) && looked(o.due) :
+			    o.due && o.less && (free || (!idle && st.idled > st.called_last));
 	}
-	if (tells)
-		st.called_last = st.seq;
-	if (tells && (over || limits || maybe_dl) && !free)
+	st.called_last = st.seq;
+	if ((over || limits || maybe_dl) && !free)
 		st.due = st.seq;
 
-	if (limits && !tells && now >= lo && now <= hi)
-		o.limits_met = true;
-	if (tells && !thread_pending()) {
+	if (on_perf_path() && (o.due || o.requested)) {
+		unsigned long told = o.requested ? o.got_min : o.told;
+
+		require(FLOOR, told + (run.ours ? 17 : 1) > own.floor &&
+			told < own.floor + (run.ours ? 65 : 1),
+			"the driver does not know what deadlines and clamps say");
+	}
+	if (!thread_pending()) {
 		if (limits) {
-			require(LIMITS, on_perf_path() ? o.requested :
-				o.limits_met || (now >= lo && now <= hi),
+			require(LIMITS, on_perf_path() ? o.requested : now >= lo && now <= hi,
 				"not what the limits ask for");
 			if (m.every_limit && !m.slow && !on_perf_path())
 				require(LIMITS, o.requested, "the driver was not told of the limits");
@@ -347,16 +333,13 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		o.lo = ULONG_MAX;
 		o.hi = 0;
 	}
-	if (tells)
-		o.limits = o.limits_met = o.refused = false;
+	o.limits = o.refused = false;
 	for (int i = 0; i < m.cpus; i++) {
 		o.floor_max[i] = fmax2(o.floor_max[i], need_of(i).floor);
 		o.floor_min[i] = fmin2(o.floor_min[i], need_of(i).floor);
 	}
 	if (o.requested)
 		settled();
-	if (o.requested || queued || limits || maybe_dl || thread_pending())
-		o.set = fmin2(o.requested || queued ? n.lo : o.set, n.lo) - ROUNDING;
 	if (o.requested || queued) {
 		o.changed = m.now;
 		o.decided = clock_of(cpu);
@@ -382,6 +365,20 @@ static void thread_runs(u64 delay)
 	}
 }
 
+/* Does the running task run for longer than it used to? */
+static void look_at_task(int cpu, bool looked)
+{
+	struct rq *rq = &shim_rq[cpu];
+	double util = rq->curr->se.avg.util_avg, est = rq->curr->se.avg.util_est;
+	double more = util - est - est * est / 256, left = shim_capacity - util * 5 / 4;
+
+	if (!run.ours || !shim_invariant || shim_scx_enabled ||
+	    rq->curr == rq->idle || busy_for(cpu) < BUSY)
+		return;
+	st.may_saturate[cpu] |= more > -1 && left > -1;
+	st.saturated[cpu] |= looked && more > 0 && left > 0;
+}
+
 static void call(int from, int cpu, unsigned int flags, bool leaving)
 {
 	bool allowed = m.online >> from & 1 ||
@@ -400,8 +397,8 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 	} else if (m.now - st.called[cpu] > shim_tick_ns) {
 		st.boost[cpu] = 0;
 	}
-	if (!SCHED_CPUFREQ_TICK || !(flags & SCHED_CPUFREQ_TICK))
-		st.called[cpu] = m.now;
+	st.called[cpu] = m.now;
+	look_at_task(cpu, allowed && after(cpu, o.changed));
 	o.requested = false;
 	o.whole = whole();
 	call_hook(from, cpu, flags);
@@ -475,7 +472,9 @@ static void wake(int cpu, unsigned int flags)
 	struct rq *rq = &shim_rq[cpu];
 
 	rq->clock_idle = clock_of(cpu);
-	st.saturated[cpu] = 0;
+	if (run.ours && m.online >> cpu & 1)	/* the base knows when idle began, ours its end */
+		st.idled = ++st.seq;
+	st.saturated[cpu] = st.may_saturate[cpu] = false;
 	rq->cfs.avg.util_est = shim_scx_switched_all ? 0 : 1 + rnd(shim_capacity);
 	new_signals(cpu);
 	if (fair_server())
@@ -505,7 +504,7 @@ static void sleep(int cpu)
 	rq->idle_calls++;
 	if (m.online >> cpu & 1)
 		st.idled = ++st.seq;
-	st.saturated[cpu] = 0;
+	st.saturated[cpu] = st.may_saturate[cpu] = false;
 }
 
 static void running_event(int cpu)
@@ -553,19 +552,8 @@ static void idle_event(int cpu)
 
 static void tick(int cpu)
 {
-	double given = 1024.0 * m.policy.cur / KHZ_MAX;
-
 	if (!runs(cpu) || shim_scx_switched_all || shim_rq[cpu].rt.rt_nr_running)
 		return;
-	shim_freq_scale[cpu] = fmin2(given + rnd(20), 1024);
-	if (run.ours && shim_invariant &&
-	    clock_of(cpu) - shim_rq[cpu].clock_idle + 1000 >= fmax2(4 * MSEC, 2 * shim_tick_ns))
-		st.saturated[cpu] = fmax2(st.saturated[cpu],
-					  fmin2(shim_freq_scale[cpu] * shim_capacity / 512, shim_capacity));
-	if (SCHED_CPUFREQ_TICK) {
-		st.ticked[cpu] = m.now;
-		call(cpu, cpu, SCHED_CPUFREQ_TICK, false);
-	}
 	if (rnd(10) < 7) {
 		new_signals(cpu);
 		call(cpu, cpu, 0, false);
@@ -617,14 +605,14 @@ static void started(void)
 	o.applying = false;
 	o.level = m.slow ? m.policy.cur : 0;	/* a thread leaves a frequency that is right */
 	o.limits = true;
-	o.changed = o.decided = o.rising = o.falling = o.due = o.more = o.urgent = o.less = o.large = 0;
-	o.set = 0;
+	o.changed = o.decided = o.rising = o.due = o.more = o.large_more = o.less = 0;
 	o.refused = false;
 	o.lo = ULONG_MAX;
 	o.hi = 0;
 	st.changed = st.due = 0;	/* a governor that starts takes the CPU to have idled */
 	for (int cpu = 0; cpu < m.cpus; cpu++) {
 		st.boost[cpu] = 0;
+		st.saturated[cpu] = st.may_saturate[cpu] = false;
 		o.floor_max[cpu] = 1e9;
 		o.floor_min[cpu] = 0;
 	}
@@ -651,9 +639,21 @@ static void set_window(void)
 	run.window = value * 1000ull;
 }
 
+/* Counters begin to work or fail, and other CPUs become faster or slower than this one. */
+static void units_changed(void)
+{
+	if (m.perf || rnd(2))
+		shim_capacity = rnd(3) ? 1024 : 300 + rnd(700);
+	else
+		shim_invariant = !shim_invariant;
+}
+
 static void user_event(void)
 {
-	switch (rnd(4)) {
+	switch (rnd(5)) {
+	case 3:
+		units_changed();
+		break;
 	case 0:
 		hotplug();
 		break;
@@ -675,9 +675,9 @@ static u64 interval(void)
 {
 	switch (rnd(10)) {
 	case 0:
-		return MSEC * rnd(60);
+		return MSEC * rnd(60) + 1000;	/* no CPU idles for no time */
 	case 1 ... 4:
-		return 1000 * rnd(4000);
+		return 1000 * (1 + rnd(4000));
 	default:
 		return 1000 * (1 + rnd(200));
 	}
@@ -746,11 +746,14 @@ static void io(unsigned int number)
 	governor_start();
 	shim_rq[0].nr_running = 1;
 	for (unsigned int i = 0; i < number; i++) {
-		m.now += 1000ull * rnd(rnd(20) ? 800 : 9000);
+		m.now += 1000ull * (1 + rnd(rnd(20) ? 800 : 9000));
 		if (!rnd(4))
 			a->util_avg = a->runnable_avg = 128 * rnd(rnd(2) ? 7 : 2);
-		if (rnd(2))
+		if (rnd(2)) {
 			shim_rq[0].idle_calls++;
+			shim_rq[0].clock_idle = m.now;
+		}
+		m.now += 1000;
 		call_hook(0, 0, rnd(6) ? 0 : SCHED_CPUFREQ_IOWAIT);
 		printf("%u\n", m.policy.cur);
 	}

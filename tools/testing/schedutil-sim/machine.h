@@ -120,10 +120,6 @@ static void call_hook(int from, int cpu, unsigned int flags)
 {
 	shim_cpu = from;
 	shim_rq[cpu].clock = clock_of(cpu);
-#ifdef SCHED_CPUFREQ_TICK
-	if (flags & SCHED_CPUFREQ_TICK)
-		return cpufreq_tick(&shim_rq[cpu]);
-#endif
 	cpufreq_update_util(&shim_rq[cpu], flags);
 }
 
@@ -176,6 +172,7 @@ static void machine_init(int cpus)
 			.uclamp = { { 0 }, { SCHED_CAPACITY_SCALE } },
 		};
 		shim_freq_scale[cpu] = SCHED_CAPACITY_SCALE;
+		m.running[cpu].sched_class = &fair_sched_class;
 	}
 	assert(!schedutil_gov.init(&m.policy));
 }

@@ -6,9 +6,9 @@
  *
  * What is modelled: utilisation of each task with a half-life of 32 periods of
  * 1.024 ms, on a clock that runs at the CPU's speed and catches up in idle; the
- * estimate of a waking task is its utilisation when it last slept; the hook is
- * called when a task wakes, sleeps or migrates or at a tick, and a period of
- * utilisation is full, and by the scheduler's tick if the source has that call.
+ * estimate of a task, as util_est_update() makes it when the task sleeps; groups of
+ * one task that are throttled; the hook is called when a task wakes, sleeps or migrates
+ * or at a tick, and a period of utilisation is full.
  */
 #include "schedutil.h"
 #include <math.h>
@@ -28,8 +28,8 @@ struct task {
 	bool runnable, fresh;
 	double work;		/* left, in ns at the highest frequency, or at any if ... */
 	bool timed;		/* ... it takes as long at any frequency */
-	u64 wake_at;
-	double util, est;
+	bool throttled;		/* its utilisation stands still, that of its group does not */
+	double util, group, est;
 };
 
 static struct {
@@ -39,7 +39,7 @@ static struct {
 	unsigned long told[MAX_CPUS];	/* utilisation at the last call of the hook */
 	unsigned long calls, changes;
 	double joules, work_done;
-	bool c1;			/* idle CPUs rest in C1, not in C1E */
+	unsigned int idle_state;	/* of idle CPUs: 1 is C1, 6 is C6, any other C1E */
 	unsigned int noise;		/* interrupts take 0 to twice as many units */
 } sim;
 
@@ -76,7 +76,7 @@ static void publish(int cpu)
 	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
 			continue;
-		util += t->util;
+		util += t->group;
 		if (t->runnable) {
 			m.running[cpu].se.avg = (struct sched_avg){
 				.util_avg = t->util, .util_est = t->est,
@@ -110,9 +110,9 @@ static void advance(int cpu, u64 dt)
 	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
 			continue;
-		t->util *= keep;
-		if (t == on)
-			t->util += 1024 * (1 - keep);
+		t->group = t->group * keep + (t == on) * 1024 * (1 - keep);
+		if (!t->throttled)
+			t->util = t->util * keep + (t == on) * 1024 * (1 - keep);
 	}
 	if (on) {
 		on->work -= on->timed ? dt : dt * speed;
@@ -148,13 +148,15 @@ static void task_wake(struct task *t, double work)
 	run_task(t->cpu);
 }
 
-static void task_sleep(struct task *t, u64 until)
+static void task_sleep(struct task *t)
 {
 	int cpu = t->cpu;
 
 	t->runnable = false;
-	t->est = t->util;
-	t->wake_at = until;
+	if (!t->throttled && t->est <= t->util)
+		t->est = t->util;
+	else if (!t->throttled && t->est - t->util >= 10)
+		t->est -= (t->est - t->util) / 4;
 	shim_rq[cpu].curr->__state = !running_on(cpu);
 	changed(cpu, false, 0);
 	shim_rq[cpu].curr->__state = TASK_RUNNING;
@@ -189,22 +191,19 @@ static void tick(int cpu)
 		return;
 	shim_freq_scale[cpu] = sim.busy[cpu] ? 1024 * sim.cycles[cpu] / sim.busy[cpu] : 1024;
 	sim.busy[cpu] = sim.cycles[cpu] = 0;
-#ifdef SCHED_CPUFREQ_TICK
-	sim.calls++;
-	call_hook(cpu, cpu, SCHED_CPUFREQ_TICK);	/* before utilisation is brought up to date */
-#endif
 	changed(cpu, false, 0);
 }
 
 /*
  * A core of the Sapphire Rapids machine file, no uncore. An idle one is in C1E, at the
- * lowest clock, or in C1, at the clock asked for: without its leakage 5 % of busy.
+ * lowest clock, in C1, at the clock asked for, where it takes 5 % of busy and its
+ * leakage, or in C6, which takes nothing to speak of.
  */
 static void account(u64 dt)
 {
 	double ghz = m.policy.cur / 1e6, volt = 0.70 + 0.40 * (ghz - 0.8) / 3.0;
 	double leak = 0.80 * pow(volt / 1.10, 3), dynamic = 2.82 * volt * volt * ghz;
-	double idle = sim.c1 ? 0.05 * dynamic + leak : 0.55;
+	double idle = sim.idle_state == 1 ? 0.05 * dynamic + leak : sim.idle_state == 6 ? 0.03 : 0.55;
 
 	for (int cpu = 0; cpu < m.cpus; cpu++)
 		sim.joules += (running_on(cpu) ? dynamic + leak : idle) * dt * 1e-9;
@@ -263,7 +262,8 @@ static unsigned int wanted(void)
 /*
  * Scenarios: tasks of one CPU (two, if something migrates). A task works for
  * "work" ns at the highest frequency, then sleeps until the next period. If it is
- * timed, it is busy for so long at any frequency, then sleeps for up to a period.
+ * TIMED, it is busy for so long at any frequency, then sleeps for up to a period. With a
+ * QUOTA it always has work, and may be busy for so long in each period.
  */
 struct scenario {
 	const char *name;
@@ -271,7 +271,7 @@ struct scenario {
 	double (*work)(u64 t, u32 i);	/* of the period that begins at t */
 	u64 length;
 	int cpus;
-	bool timed;
+	enum { WORK, TIMED, QUOTA } kind;
 };
 
 static double light(u64 t, u32 i) { return 0.05 * 10 * MSEC; }
@@ -287,6 +287,9 @@ static double work_long(u64 t, u32 i) { return rnd(100000) * (MSEC / 1000); }
 static double burst_2(u64 t, u32 i) { return 2 * MSEC; }
 static double burst_10(u64 t, u32 i) { return 10 * MSEC; }
 static double burst_50(u64 t, u32 i) { return 50 * MSEC; }
+static double burst_20(u64 t, u32 i) { return 20 * MSEC; }
+static double burst_100(u64 t, u32 i) { return 100 * MSEC; }
+static double half_long(u64 t, u32 i) { return rnd(50000) * (MSEC / 1000); }
 static double burst_200(u64 t, u32 i) { return 200 * MSEC; }
 
 static const struct scenario scenarios[] = {
@@ -296,8 +299,14 @@ static const struct scenario scenarios[] = {
 	{ "periodic", 20 * MSEC, work_30, 600 * MSEC, 1 },
 	{ "migrating", 20 * MSEC, work_60, 600 * MSEC, 2 },
 	{ "random", 60 * MSEC, work_random, 60000 * MSEC, 1 },
-	{ "timed-20", 20 * MSEC, work_any, 60000 * MSEC, 1, true },
-	{ "timed-100", 100 * MSEC, work_long, 60000 * MSEC, 1, true },
+	{ "timed-20", 20 * MSEC, work_any, 60000 * MSEC, 1, TIMED },
+	{ "timed-50", 50 * MSEC, half_long, 60000 * MSEC, 1, TIMED },
+	{ "timed-100", 100 * MSEC, work_long, 60000 * MSEC, 1, TIMED },
+	{ "fixed-20", 100 * MSEC, burst_20, 60000 * MSEC, 1, TIMED },
+	{ "fixed-50", 200 * MSEC, burst_50, 60000 * MSEC, 1, TIMED },
+	{ "fixed-100", 400 * MSEC, burst_100, 60000 * MSEC, 1, TIMED },
+	{ "quota-50", 100 * MSEC, burst_50, 20000 * MSEC, 1, QUOTA },
+	{ "quota-20", 100 * MSEC, burst_20, 20000 * MSEC, 1, QUOTA },
 	{ "10%", 20 * MSEC, work_10, 20000 * MSEC, 1 },
 	{ "30%", 20 * MSEC, work_30, 20000 * MSEC, 1 },
 	{ "60%", 20 * MSEC, work_60, 20000 * MSEC, 1 },
@@ -319,7 +328,7 @@ static void play(const struct scenario *s, bool print)
 	u64 begin = m.now, next = m.now, woken = 0;
 	u32 i = 0;
 
-	*t = (struct task){ .cpu = 0, .fresh = true, .timed = s->timed };
+	*t = (struct task){ .cpu = 0, .fresh = true, .timed = s->kind != WORK };
 	*other = (struct task){ .cpu = -1 };
 	while (m.now - begin < s->length) {
 		step();
@@ -333,15 +342,17 @@ static void play(const struct scenario *s, bool print)
 			seen.longest = max(seen.longest, ms);
 			if (++seen.periods == LEARNT)
 				seen.learnt = sim.joules;
-			if (s->timed)
+			if (s->kind == TIMED)
 				next = m.now + rnd(s->period / 1000) * 1000;
-			task_sleep(t, next);
+			t->throttled = s->kind == QUOTA;
+			task_sleep(t);
 		}
 		if (!t->runnable && m.now >= next) {
 			double work = s->work(next - begin, i++);
 
-			if (!s->timed)
+			if (s->kind != TIMED)
 				next += max(s->period, (u64)work);
+			t->throttled = false;
 			/* Every fifth period on the other CPU of the same policy */
 			if (s->cpus > 1)
 				task_migrate(t, i / 5 % 2);
@@ -404,7 +415,7 @@ static double top_stays(struct task *t)
 	while (m.policy.cur == KHZ_MAX && m.now - begin < 1000 * MSEC) {
 		if (t->runnable && (next == begin || t->work <= 0)) {
 			next += 10 * MSEC;
-			task_sleep(t, next);
+			task_sleep(t);
 		} else if (!t->runnable && m.now >= next) {
 			task_wake(t, light(0, 0));
 		}
@@ -427,9 +438,10 @@ static void play_light(u64 length)
  * are the same for each governor. "step" was light before, "new" has just been forked,
  * "return" used to be busy for 60 % of the time, "fall" has been CPU-bound for 300 ms
  * and becomes light: the others are ms until the highest frequency, this one ms for
- * which it stays.
+ * which it stays. "behind" was just forked as well, @rest ms after the end of another's
+ * burst of 300 ms.
  */
-static void run_rise(const char *mode)
+static void run_rise(const char *mode, unsigned int rest)
 {
 	struct task *t = &sim.task[0];
 	u64 slot;
@@ -437,14 +449,22 @@ static void run_rise(const char *mode)
 	setup(1);
 	slot = m.now;
 	for (int i = 0; i < 50; i++, slot += 5000 * MSEC) {
-		bool is_new = !strcmp(mode, "new"), returns = !strcmp(mode, "return");
+		bool behind = !strcmp(mode, "behind"), returns = !strcmp(mode, "return");
+		bool is_new = behind || !strcmp(mode, "new");
 
 		pass(slot);
 		play_light(800 * MSEC + rnd(20000) * 1000ull);
+		if (behind) {
+			*t = (struct task){ .cpu = 0, .fresh = true, .util = 512, .group = 512 };
+			task_wake(t, 1e12);
+			pass(m.now + 300 * MSEC);
+			task_sleep(t);
+			rest = rest ?: 500;
+		}
 		if (is_new || returns) {
-			pass(m.now + 500 * MSEC);
+			pass(m.now + (behind ? rest : 500) * MSEC);
 			*t = (struct task){ .cpu = 0, .fresh = is_new, .util = is_new ? 512 : 0,
-					    .est = returns ? 614 : 0 };
+					    .group = is_new ? 512 : 0, .est = returns ? 614 : 0 };
 		}
 		if (!t->runnable)
 			task_wake(t, 1e12);
@@ -456,7 +476,7 @@ static void run_rise(const char *mode)
 			printf("%.2f\n", until_top());
 		}
 		if (t->runnable)
-			task_sleep(t, 0);
+			task_sleep(t);
 	}
 }
 
@@ -480,7 +500,10 @@ static void run_cost(const char *kind, unsigned int calls)
 		m.now += 4 * MSEC;
 		a->util_avg = a->runnable_avg = changing ? i % 2 * 500 + 200 : 500 + i % 4;
 		a->util_est = 200;	/* of what runs */
-		shim_rq[0].idle_calls += changing;
+		if (changing) {		/* after it idled */
+			shim_rq[0].idle_calls++;
+			shim_rq[0].clock_idle = m.now;
+		}
 		call_hook(0, 0, 0);
 	}
 	printf("%lu changes\n", sim.changes);
@@ -500,7 +523,7 @@ int main(int argc, char **argv)
 		if (sscanf(*word, "hz=%u", &hz) == 1)
 			shim_tick_ns = NSEC_PER_SEC / hz;
 		sscanf(*word, "noise=%u", &sim.noise);
-		sim.c1 |= !strcmp(*word, "c1=1");
+		sscanf(*word, "idle=%u", &sim.idle_state);
 		m.any_frequency |= !strcmp(*word, "any=1");
 		m.slow |= !strcmp(*word, "slow=1");
 		m.perf |= !strcmp(*word, "perf=1");
@@ -510,7 +533,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "run"))
 		run_one(arg, false);
 	else if (!strcmp(mode, "rise"))
-		run_rise(arg);
+		run_rise(arg, argc > 3 ? atoi(argv[3]) : 0);
 	else if (!strcmp(mode, "cost"))
 		run_cost(arg, argc > 3 ? atoi(argv[3]) : 100000);
 	else

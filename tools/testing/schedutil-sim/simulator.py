@@ -32,7 +32,6 @@ FUNCTIONS = {
     "kernel/sched/fair.c": ["cpu_util", "cpu_util_cfs", "cpu_util_cfs_boost",
                             "effective_cpu_util"],
 }
-OURS = ["cpufreq_tick"]		# the base has none
 DEFINITIONS = re.compile(r"^#define SCHED_CPUFREQ_\w+\s+.*|^struct update_util_data {\n[^}]*};",
                          re.M)
 
@@ -69,7 +68,6 @@ def _scheduler(tree: Tree) -> str:
         source = tree.read(file)
         parts += DEFINITIONS.findall(source)
         parts += [function(source, name) for name in names]
-        parts += [function(source, name) for name in OURS if f" {name}(struct rq" in source]
     return "\n".join(parts)
 
 

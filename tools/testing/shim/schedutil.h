@@ -10,10 +10,9 @@
 #define u64_u32_load(x)		READ_ONCE(x)
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 #define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
-#define trace_sugov_judge_enabled()	false
-#define trace_sugov_judge(...)	shim_trace(0, __VA_ARGS__)
+#define trace_sugov_judge_tp_enabled()	false
+#define trace_sugov_judge_tp(...)	shim_trace(0, __VA_ARGS__)
 static inline void shim_trace(int dummy, ...) { (void)dummy; }
-enum { SUGOV_DUE, SUGOV_SAME, SUGOV_HELD, SUGOV_SETTLES };
 #define WARN_ON(c)		({ bool _c = (c); assert(!_c); _c; })
 
 #define DEFINE_STATIC_KEY_FALSE(k)	bool k
@@ -48,8 +47,11 @@ typedef u32 cpumask_t;
 #define cpumask_test_cpu(c, mask)	(*(mask) >> (c) & 1)
 
 struct sched_avg { unsigned long util_avg, runnable_avg, util_est; };
+struct sched_class { int dummy; };
+static const struct sched_class fair_sched_class __attribute__((unused));
 struct task_struct {
 	struct { struct sched_avg avg; } se;
+	const struct sched_class *sched_class;
 	unsigned long nvcsw, nivcsw;
 	unsigned int __state;
 };
@@ -169,6 +171,11 @@ static inline int kstrtouint(const char *s, int base, unsigned int *v)
 		return -EINVAL;
 	*v = n;
 	return 0;
+}
+static inline int kstrtobool(const char *s, bool *v)
+{
+	*v = *s == '1';
+	return *s == '0' || *s == '1' ? 0 : -EINVAL;
 }
 static struct gov_attr_set *governor_tunables;	/* the last that were made */
 static inline void gov_attr_set_init(struct gov_attr_set *set, struct list_head *node)

@@ -76,32 +76,51 @@ def test_boost_for_io_is_that_of_the_base(programs: dict[str, Path]) -> None:
     assert [n for n, both in enumerate(zip(base, ours)) if both[0] != both[1]] == []
 
 
-def rises(program: Path, mode: str, hz: int, *words: str) -> list[float]:
-    took = [float(ms) for ms in run(program, "rise", mode, f"hz={hz}", *words).split()]
+def rises(program: Path, *mode: str, hz: int) -> list[float]:
+    took = [float(ms) for ms in run(program, "rise", *mode, f"hz={hz}").split()]
     assert len(took) == 50
     return took
 
 
-@pytest.mark.parametrize("mode, hz, limit", [("step", 250, 16), ("step", 1000, 6.5),
-                                             ("new", 250, 16), ("new", 1000, 6.5)])
-def test_saturated_cpu_gets_the_highest_frequency(programs: dict[str, Path], mode: str, hz: int,
-                                                  limit: float) -> None:
-    base, ours = (rises(programs[who] / "sim", mode, hz) for who in TREES)
+@pytest.mark.parametrize("hz, median, most", [(250, 8, 12), (1000, 6, 10.5)])
+@pytest.mark.parametrize("mode", ["step", "new", *(f"behind {rest}" for rest in
+                                                   (20, 100, 300, 600, 1500))])
+def test_unusual_task_gets_the_highest_frequency(programs: dict[str, Path], mode: str, hz: int,
+                                                 median: float, most: float) -> None:
+    """Whatever ran on the CPU before."""
+    base, ours = (rises(programs[who] / "sim", *mode.split(), hz=hz) for who in TREES)
     assert statistics.median(base) > 40
-    assert max(ours) <= limit
+    assert statistics.median(ours) <= median and max(ours) <= most
 
 
 @pytest.mark.parametrize("hz", [250, 1000])
-@pytest.mark.parametrize("mode", ["step", "new", "return"])
-def test_nothing_later_without_saturation(programs: dict[str, Path], mode: str, hz: int) -> None:
-    base = rises(programs["base"] / "sim", mode, hz)
-    off = rises(programs["ours"] / "sim", mode, hz, "saturation_us=0")
-    assert [pair for pair in zip(off, base) if pair[0] > pair[1]] == []
+def test_usual_task_is_left_to_its_estimate(programs: dict[str, Path], hz: int) -> None:
+    """It was busy for 60 %; the last small steps have to last."""
+    base, ours = (rises(programs[who] / "sim", "return", hz=hz) for who in TREES)
+    assert max(b - a for a, b in zip(base, ours)) <= 16
+
+
+def run_of(program: Path, load: str, *words: str) -> tuple[float, int]:
+    """J once the load is known, and changes."""
+    said = run(program, "run", load, *words).split()
+    return float(said[2]), int(said[6])
+
+
+#: Of one that begins with nothing known of it the first rises are in the sum.
+KNOWN = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200", "random",
+         "timed-20", "timed-50", "timed-100", "fixed-20", "fixed-50", "fixed-100", "quota-50")
+
+
+@pytest.mark.parametrize("idle", [1, 2, 6])
+@pytest.mark.parametrize("load", KNOWN)
+def test_known_loads_cost_what_they_cost(programs: dict[str, Path], load: str, idle: int) -> None:
+    base, ours = (run_of(programs[who] / "sim", load, f"idle={idle}")[0] for who in TREES)
+    assert ours <= 1.01 * base
 
 
 @pytest.mark.parametrize("hz", [250, 1000])
 def test_falls_no_sooner_than_the_base(programs: dict[str, Path], hz: int) -> None:
-    base, ours = (rises(programs[who] / "sim", "fall", hz) for who in TREES)
+    base, ours = (rises(programs[who] / "sim", "fall", hz=hz) for who in TREES)
     assert [pair for pair in zip(ours, base) if pair[0] < pair[1]] == []
 
 
@@ -114,18 +133,12 @@ def test_noise_does_not_change_the_frequency(programs: dict[str, Path], noise: i
     assert base > 500 and ours <= base / 5
 
 
-@pytest.mark.parametrize("bursts, hz, share", [("timed-20", 250, 2.4), ("timed-20", 1000, 3.1),
-                                               ("timed-100", 250, 0.32), ("timed-100", 1000, 0.29)])
-def test_changes_of_random_bursts(programs: dict[str, Path], bursts: str, hz: int,
-                                  share: float) -> None:
-    """Of short bursts the model's base changes a tenth of what it does in a guest; what ours
-    changes more is saturation's, up in each burst that lasts and down after it."""
-    def changes(who: str, *words: str) -> int:
-        return int(run(programs[who] / "sim", "run", bursts, f"hz={hz}", *words).split()[6])
-
-    base = changes("base")
-    assert 0.9 * share * base < changes("ours") <= share * base
-    assert changes("ours", "saturation_us=0") < base
+@pytest.mark.parametrize("bursts, share", [("random", 0.65), ("timed-20", 1), ("timed-50", 0.7),
+                                           ("timed-100", 0.6)])
+@pytest.mark.parametrize("hz", [250, 1000])
+def test_changes_of_bursts(programs: dict[str, Path], bursts: str, share: float, hz: int) -> None:
+    base, ours = (run_of(programs[who] / "sim", bursts, f"hz={hz}")[1] for who in TREES)
+    assert ours <= share * base
 
 
 def test_words_that_fuzz_does_not_know(programs: dict[str, Path]) -> None:
