@@ -10,6 +10,7 @@
 #define u64_u32_load(x)		READ_ONCE(x)
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 #define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
+#define rcu_dereference_protected(p, c)	(p)
 #define trace_sugov_judge_tp_enabled()	false
 #define trace_sugov_judge_tp(...)	shim_trace(0, __VA_ARGS__)
 static inline void shim_trace(int dummy, ...) { (void)dummy; }
@@ -76,6 +77,7 @@ extern bool sched_uclamp_used, shim_scx_enabled, shim_scx_switched_all, shim_inv
 extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 
 #define BW_SHIFT		20
+#define UTIL_AVG_UNCHANGED	0x80000000
 #define cpu_rq(c)		(&shim_rq[c])
 #define rt_rq_is_runnable(rt)	((rt)->rt_nr_running)
 #define sched_feat(x)		1

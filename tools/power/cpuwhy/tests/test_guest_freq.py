@@ -115,12 +115,11 @@ def test_why(pairs: Pairs) -> None:
 #: others that only look like it do not.
 QUICK, SLOW = range(0, 2), range(2, 4)
 OURS = f"""
-        S=$CPU/cpufreq/schedutil; DEFAULT=$(cat $S/saturation_us)
-        put 0 $S/rate_limit_us; put 0 $S/saturation_us
+        S=$CPU/cpufreq/schedutil; put 0 $S/rate_limit_us
         {BURST * len(QUICK)}
         put {HELD_US} $S/rate_limit_us
         {BURST * len(SLOW)}
-        put 500 $S/rate_limit_us; put $DEFAULT $S/saturation_us
+        put 500 $S/rate_limit_us
         {BURST}
         for i in 1 2; do sleep 0.3; vs-load -c 3 -t 0.2 >/dev/null; done
         for load in legs1 parallel producer; do

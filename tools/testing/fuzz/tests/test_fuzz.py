@@ -14,7 +14,6 @@ SAMPLE = "arch/x86/kernel/cpu/freq_sample.h"
 POLICY = "arch/x86/kernel/cpu/freq_policy.c"
 TURBO = "arch/x86/kernel/cpu/turbo_table.c"
 HOLDOFF = "kernel/sched/cpufreq_holdoff.h"
-SATURATION = "kernel/sched/cpufreq_saturation.h"
 CHAIN = "kernel/sched/chain.h"
 TEO = "drivers/cpuidle/governors/teo_core.h"
 
@@ -27,9 +26,9 @@ MISTAKES = [
     ("turbo_table", TURBO, "!ratio || n == TURBO_BINS_MAX ||", "n == TURBO_BINS_MAX ||"),
     ("turbo_table", TURBO, "i < table->nr_bins; i++", "i <= table->nr_bins; i++"),
     ("holdoff", HOLDOFF, "util - min(util, HOLDOFF_NOISE)", "util - HOLDOFF_NOISE"),
-    ("holdoff", HOLDOFF, "(s64)(now - h->since) >= settle", "now - h->since >= (u64)settle"),
-    ("saturation", SATURATION, "s->usual - min(s->usual, forget)", "s->usual - forget"),
-    ("saturation", SATURATION, "min(busy, SATURATION_PATIENCE * wait)", "busy"),
+    ("holdoff", HOLDOFF, "(s64)(now - h->since) >=", "now - h->since >= (u64)"),
+    ("holdoff", HOLDOFF, "if (h->unit != unit)", "if (h->unit < unit)"),
+    ("holdoff", HOLDOFF, "return unit && h->unit == unit;", "return h->unit == unit;"),
     ("chain", CHAIN, "c->lag = min(lag, CHAIN_LAG);", "c->lag = lag;"),
     ("chain", CHAIN, "min(w->slack, slept)", "w->slack"),
     ("teo", TEO, "max_t(s64, residency, 1)", "residency"),

@@ -711,7 +711,7 @@ def intel_drivers(m: Machine, cpus: int) -> Steps:
 
 
 #: What each tunable of schedutil refuses.
-SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "saturation_us": "-1 x 100001"}
+SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "chains": "-1 x 2"}
 
 
 def schedutil(m: Machine, cpus: int) -> Steps:

@@ -18,7 +18,7 @@ _USUAL = re.compile(r"smpboot: (CPU \d+ is now offline|Booting Node \d+ Processo
                     r"cpuidle: using governor ")
 
 #: By the last words of the path. Everybody reads, root alone writes.
-MODES = {"policy": "644", "rate_limit_us": "644", "saturation_us": "644", "chains": "644",
+MODES = {"policy": "644", "rate_limit_us": "644", "chains": "644",
          "idle_poll": "644", "current_governor": "644",
          "enabled": "444", "available_policies": "444", "turbo_table": "444",
          "scale": "444", "max_ratio": "444", "skipped": "444", "c02": "444"}

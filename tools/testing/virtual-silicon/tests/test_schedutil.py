@@ -19,7 +19,7 @@ def values(text: str) -> dict[str, int]:
 
 def test_defaults(guests: Guests) -> None:
     found = values(guests.get("schedutil").text("defaults"))
-    assert found == {"rate_limit_us": 500, "saturation_us": 8000, "chains": 0}
+    assert found == {"rate_limit_us": 500, "chains": 0}
 
 
 @pytest.mark.parametrize("name", SCHEDUTIL_REFUSED)

@@ -31,14 +31,13 @@ change()
 	must put 1 $CPU/cpu1/online
 	must put schedutil $CPU/cpufreq/policy*/scaling_governor
 	must put 1 $CPU/cpufreq/schedutil/chains
-	must put $(($1 % 5 * 2000)) $CPU/cpufreq/schedutil/saturation_us
+	must put $(($1 % 5 * 500)) $CPU/cpufreq/schedutil/rate_limit_us
 	must put "$(echo teo menu ladder | cut -d' ' -f$(($1 % 3 + 1)))" $CPU/cpuidle/current_governor
 	must put "$(echo off c01 c02 | cut -d' ' -f$(($1 % 3 + 1)))" /sys/module/umwait/parameters/idle_poll
 	work
 	must put teo $CPU/cpuidle/current_governor
 }
 
-saturation=$(cat $CPU/cpufreq/schedutil/saturation_us)
 must put 1 $CPU/cpufreq/schedutil/chains
 hour=0 minute=0
 while [ $hour -lt "${HOURS:-24}" ]; do
@@ -57,5 +56,5 @@ while [ $hour -lt "${HOURS:-24}" ]; do
 		{ dmesg | tail -n 30; exit 1; }
 done
 must put 4c $INVARIANCE/policy
-must put $saturation $CPU/cpufreq/schedutil/saturation_us
+must put 500 $CPU/cpufreq/schedutil/rate_limit_us
 /selftests/freq_invariance/frequency 1 && /selftests/freq_invariance/ratio
