@@ -20,15 +20,17 @@ import simulator
 from simulator import HERE, TOP
 
 MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
-RANDOM = ("random", "timed-20", "timed-100")
+RANDOM = ("random", "timed-20", "timed-50", "timed-100", "fixed-20", "fixed-50", "fixed-100",
+          "quota-50", "quota-20")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
 INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "chains", "mix")
 DRIVERS = ("driver=fast", "driver=slow", "driver=perf", "cpus=3")
 #: What `rises` measures, as results/schedutil/model-steps.csv calls it
-TASKS = {"step": "light", "new": "new", "return": "returning", "fall": "stays"}
-VARIANTS: dict[str, tuple[str, list[str]]] = {
-    "base": ("base", []), "off": ("ours", ["saturation_us=0"]),
-    "ours": ("ours", [])}
+TASKS = {"step": "light", "new": "new", "behind 20": "new, 20 ms behind another's burst",
+         "behind 100": "100 ms behind", "behind 300": "300 ms behind",
+         "behind 600": "600 ms behind", "behind 1500": "1500 ms behind", "return": "returning",
+         "fall": "stays"}
+VARIANTS = ("base", "ours")
 
 
 def build(out: Path) -> None:
@@ -38,8 +40,7 @@ def build(out: Path) -> None:
 
 
 def run(out: Path, variant: str, *words: str) -> str:
-    program, settings = VARIANTS[variant]
-    return subprocess.run([out / program / "sim", *words, *settings], check=True,
+    return subprocess.run([out / variant / "sim", *words], check=True,
                           capture_output=True, text=True).stdout
 
 
@@ -58,10 +59,11 @@ def rises(out: Path) -> None:
         for hz in (250, 1000):
             base: list[float] = []
             for variant in VARIANTS:
-                took = [float(x) for x in run(out, variant, "rise", mode, f"hz={hz}").split()]
+                took = [float(x) for x in run(out, variant, "rise", *mode.split(),
+                                              f"hz={hz}").split()]
                 base = base or took
                 worse = sum(b > a if mode == "fall" else a > b for a, b in zip(took, base))
-                print(f"  {mode:6} HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
+                print(f"  {mode:11} HZ {hz:4}  {variant:5} {statistics.median(took):6.1f}"
                       f" ({min(took):.1f} to {max(took):.1f}), {worse} worse than the base")
                 rows.append((TASKS[mode], hz, variant, f"{statistics.median(took):.1f}",
                              f"{max(took):.1f}", worse))
@@ -73,8 +75,7 @@ def mix(out: Path) -> None:
     print("Energy of the core J and of it after 5 periods, mean and longest duration ms, "
           "changes, calls of the hook")
     rows: list[Sequence[object]] = []
-    for idle in ("c1=0", "c1=1"):
-        state = "C1E" if idle == "c1=0" else "C1"
+    for idle, state in (("idle=2", "C1E"), ("idle=1", "C1"), ("idle=6", "C6")):
         print(f"idle in {state}")
         for variant in VARIANTS:
             total = total_known = 0.0
@@ -117,10 +118,9 @@ def fuzz(out: Path, streams: int) -> int:
 
 
 def instructions(out: Path, variant: str, kind: str, calls: int) -> int:
-    program, settings = VARIANTS[variant]
     done = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", out / program / "sim",
-         "cost", kind, str(calls), *settings], check=True, capture_output=True, text=True)
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", out / variant / "sim",
+         "cost", kind, str(calls)], check=True, capture_output=True, text=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
     assert found, done.stderr
     return int(found[1])

@@ -33,7 +33,7 @@ takes()
 refuses()
 {
 	before=$(get)
-	for text in 2 -1 4294967296 x ""; do
+	for text in 2 -1 4294967296 x 1x ""; do
 		! put "$text" || return
 	done
 	[ "$(get)" = "$before" ]
