@@ -112,7 +112,6 @@ tunable()
 	name=$w
 	case $name in
 	rate_limit_us) pick 0 10 100 500 2000 10000 20000 x -1 ;;
-	saturation_us) pick 0 1 4000 8000 20000 100001 y ;;
 	*) return ;;
 	esac
 	before=$(cat $TUNABLES/"$name")
@@ -165,19 +164,13 @@ load()
 
 ######## What must not be lost
 
-# ms until a busy CPU has the highest frequency. One that is busy for $saturation, and
-# for half as long again as lately, at most 10 times of it, is given twice as much at each
-# tick; without that its utilisation gets there in 200 ms.
+# ms until a busy CPU has the highest frequency: its utilisation gets there in 200 ms, and
+# what its task does may be unusual before.
 bound()
 {
-	window=0 saturation=0
+	window=0
 	[ -d $TUNABLES ] && window=$(cat $TUNABLES/rate_limit_us)
-	[ -e $TUNABLES/saturation_us ] && saturation=$(cat $TUNABLES/saturation_us)
 	ms=$((200 + 3 * window / 1000))
-	if [ $saturation -gt 0 ]; then
-		early=$(((10 * saturation + 3 * window) / 1000 + 6 * TICK_MS))
-		[ $early -lt $ms ] && ms=$early
-	fi
 }
 
 probe_rise()
@@ -197,7 +190,7 @@ probe_rise()
 	if found=$(vs-rise -s -p 0 -c "$cpu" -r $ratio -t $ms -k 12 $fall); then
 		took=${found#* }
 		took=${took%%.*}
-		[ "$took" -gt $slowest ] && [ $saturation -gt 0 ] && slowest=$took
+		[ "$took" -gt $slowest ] && slowest=$took
 	elif [ -n "$fall" ] && [ "${found##* }" = nan ]; then
 		stayed=$((stayed + 1))
 	else

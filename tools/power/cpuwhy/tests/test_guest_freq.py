@@ -154,29 +154,14 @@ def single(result: freq.Result, cpu: int) -> list[freq.Episode]:
                    and e.task == "vs-load"), key=lambda e: e.start)
 
 
-def test_verdicts(judged: tuple[scripted.Recorded, freq.Result]) -> None:
-    """Without a rate limit nothing is held; with one the steps smaller than an eighth are.
-    Saturation asks within two ticks or three, without it utilisation has to rise."""
+def test_waits(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+    """Each burst waits for as long as the model says, the last no longer than saturation."""
     recorded, result = judged
     episodes, model = single(result, 1), bursts(recorded.model)
     assert len(episodes) == len(model) == len(QUICK) + len(SLOW) + 1
     for number, (burst, episode) in enumerate(zip(model, episodes)):
-        why = episode.why()
-        assert episode.waited == pytest.approx(burst.waited, abs=1_000_000), (number, why)
-        assert ("held by rate_limit_us" in why) == (number in SLOW), (number, why)
-        assert ("utilisation rose" in why) == (number in QUICK), (number, why)
-    saturated = episodes[-1]
-    assert saturated.asked_by == "saturation" and saturated.waited < 20_000_000
-    assert min(e.waited for e in episodes[:-1]) > 2 * saturated.waited
-
-
-def test_wanted_is_asked(judged: tuple[scripted.Recorded, freq.Result]) -> None:
-    """What schedutil wants of a busy CPU is what it asks for, or less after limits."""
-    _, result = judged
-    cpu = result.cpus[1]
-    assert cpu.wanted.points() and cpu.util.points()
-    assert max(khz for _, khz in cpu.wanted.points()) >= TOP
-    assert all(0 <= percent <= 100 for _, percent in cpu.util.points())
+        assert episode.waited == pytest.approx(burst.waited, abs=1_000_000), number
+    assert episodes[-1].waited < 20_000_000
 
 
 def test_quarantined(judged: tuple[scripted.Recorded, freq.Result]) -> None:
@@ -184,7 +169,7 @@ def test_quarantined(judged: tuple[scripted.Recorded, freq.Result]) -> None:
     recorded, result = judged
     assert set(states.load(sidecar(recorded.path)).skipped) == {3}
     episode = single(result, 3)[-1]
-    assert "samples of its counters were bad, so its clock counts as the highest" in episode.why()
+    assert "samples of its counters were bad" in episode.why()
     assert not any("were bad" in e.why() for e in result.episodes if e.cpu != 3)
     assert any(note.startswith("CPU 3: ") and "make no sense" in note for note in result.notes)
     assert max(khz for _, khz in result.cpus[3].clock.points()) < 2 * TOP
