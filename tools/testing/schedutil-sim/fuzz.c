@@ -467,13 +467,19 @@ static void new_signals(int cpu)
 
 static bool fair_server(void) { return !(st.features & BARE) && !shim_scx_switched_all; }
 
+/* The clock of an idle CPU says so; the base knows when it began. */
+static void idles_until_now(int cpu)
+{
+	shim_rq[cpu].clock_idle = clock_of(cpu);
+	if (run.ours && m.online >> cpu & 1)
+		st.idled = ++st.seq;
+}
+
 static void wake(int cpu, unsigned int flags)
 {
 	struct rq *rq = &shim_rq[cpu];
 
-	rq->clock_idle = clock_of(cpu);
-	if (run.ours && m.online >> cpu & 1)	/* the base knows when idle began, ours its end */
-		st.idled = ++st.seq;
+	idles_until_now(cpu);
 	st.saturated[cpu] = st.may_saturate[cpu] = false;
 	rq->cfs.avg.util_est = shim_scx_switched_all ? 0 : 1 + rnd(shim_capacity);
 	new_signals(cpu);
@@ -546,6 +552,7 @@ static void idle_event(int cpu)
 
 		rq->cfs.avg.util_avg = rq->cfs.avg.util_avg * (700 + rnd(300)) / 1024;
 		rq->cfs.avg.runnable_avg = rq->cfs.avg.util_avg;
+		idles_until_now(cpu);
 		call(from, cpu, 0, true);	/* another CPU balances */
 	}
 }
@@ -685,6 +692,7 @@ static u64 interval(void)
 
 static void stream(unsigned int number, unsigned int steps)
 {
+	static struct update_util_data other;	/* of a CPU of another policy */
 	static const u64 ticks[] = { 1, 4, 4, 10 };
 
 	rnd_state = 88172645463325252ull + number * 2654435761ull;
@@ -696,6 +704,7 @@ static void stream(unsigned int number, unsigned int steps)
 	memset(m.idle, 0, sizeof(m.idle));
 	m.now = 0;
 	memset(cpufreq_update_util_data, 0, sizeof(cpufreq_update_util_data));
+	cpufreq_update_util_data[run.cpus] = &other;
 	st.stream = number;
 	st.seq = st.idled = 1;
 	st.features = run.features & (rnd(3) ? ~0u : rnd(128));
