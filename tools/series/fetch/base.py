@@ -19,7 +19,7 @@ from pathlib import Path
 from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step
 
-from .. import git, proc
+from .. import git, paths, proc
 from . import aptget, cache, importer, packages
 from .importer import Item, Opened, Wanted
 
@@ -84,7 +84,8 @@ def _prepared(items: Iterable[Item]) -> Iterator[Item]:
         if item.path == "Makefile":
             found = version(item.data)
             if found.rsplit(".", 1)[0] != WANTED:
-                raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x")
+                raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x"
+                           f" (WANTED in {paths.shown(Path(__file__))})")
         if item.path == ".gitignore":
             item = item._replace(data=re.sub(rb"^/\*\n!/debian/\n", b"", item.data, flags=re.M))
         yield item
