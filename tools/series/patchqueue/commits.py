@@ -61,10 +61,10 @@ def _apply(repo: Path, env: dict[str, str], patch: str, diff: str) -> None:
                     stdin=diff.encode(errors="surrogateescape"), check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace")
-        # Of a hunk git first tells the place, in the file as it was, and then that it failed.
-        places = re.findall(r"^error: (?:patch failed: )?(.*?)(?:: patch does not apply)?$", said,
-                            re.M)
-        raise DoesNotApply(f"{patch} does not apply: {', '.join(dict.fromkeys(places))}",
+        # Of hunks git tells the places first, then that the file failed.
+        places = re.findall(r"^error: patch failed: (.+)$", said, re.M) or \
+            re.findall(r"^error: (.*)$", said, re.M)
+        raise DoesNotApply(f"{patch} does not apply: {', '.join(places)}",
                            said.strip())
 
 
