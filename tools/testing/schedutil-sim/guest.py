@@ -4,9 +4,8 @@
 
 policies: the random life of guest-policies.sh, for each size of a policy and each way
 to set its frequency. loads: guest-loads.sh; calls are counted only by a kernel of
-measure.config. steps: how long a CPU-bound task waits for the highest frequency. cost:
-instructions of a call, with a kernel that has hook-cost.patch. energy: that of the
-package under regular loads. All in deterministic time: equal arguments, equal numbers.
+measure.config. steps: how long a CPU-bound task waits for the highest frequency.
+energy: that of the package under regular loads. All in deterministic time: equal arguments, equal numbers.
 """
 from __future__ import annotations
 
@@ -94,28 +93,6 @@ def loads(options: argparse.Namespace) -> int:
     return 0
 
 
-def cost(options: argparse.Namespace) -> int:
-    """Instructions per call of the hook that changes nothing, and the frequency."""
-    script = "\n".join("cat /sys/kernel/debug/hook_cost; "
-                       "guest-load bursts 0,1,2,3 1 20 >/dev/null; "
-                       "hackbench -g 2 -l 200 >/dev/null" for _ in range(options.repeat + 1))
-    for name, image in kernels(options):
-        said = guest(options, f"cost-{name}", options.machine, 4, image, script,
-                     PASSIVE + options.governor)
-        rows = [[int(word) for word in line.split()] for line in said.splitlines()]
-        same: list[float] = []
-        changed: list[float] = []
-        whole: list[float] = []
-        for before, after in zip(rows, rows[1:]):
-            d = [b - a for a, b in zip(before, after)]
-            same.append(round(1000 * d[1] / d[0] / after[4], 1))
-            changed.append(round(1000 * d[3] / d[2] / after[4], 1))
-            whole.append(round((d[1] + d[3]) / after[4]))
-        print(f"{name:8} nothing changes {spread(same)}  the frequency changes "
-              f"{spread(changed)}  in all, thousands {spread(whole)}", flush=True)
-    return 0
-
-
 def steps(options: argparse.Namespace) -> int:
     """ms until the highest frequency is asked for and kept, and, after 300 ms, less."""
     script = "\n".join(
@@ -159,7 +136,7 @@ def energy(options: argparse.Namespace) -> int:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["policies", "loads", "steps", "cost", "energy"])
+    parser.add_argument("what", choices=["policies", "loads", "steps", "energy"])
     parser.add_argument("--kernel", nargs="+", default=["patched"], metavar="NAME[=IMAGE]",
                         help="patched, base, or a name and the path of a bzImage")
     parser.add_argument("--out", type=Path, default=paths.BUILD / "schedutil-guest")
@@ -170,8 +147,8 @@ def parse() -> argparse.Namespace:
     group.add_argument("--coordination", nargs="+", choices=["any", "all"],
                        default=["any", "all"])
     group.add_argument("--hz", type=int, default=250, help="of the kernel")
-    group = parser.add_argument_group("loads, steps, cost and energy")
-    group.add_argument("--machine", default="sapphire-rapids", help="of loads, cost and energy")
+    group = parser.add_argument_group("loads, steps and energy")
+    group.add_argument("--machine", default="sapphire-rapids", help="of loads and energy")
     group.add_argument("--governor", default="schedutil")
     group.add_argument("--repeat", type=int, default=20)
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
@@ -181,7 +158,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     return {"policies": policies, "loads": loads, "steps": steps,
-            "cost": cost, "energy": energy}[options.what](options)
+            "energy": energy}[options.what](options)
 
 
 if __name__ == "__main__":
