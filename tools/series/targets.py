@@ -175,7 +175,7 @@ TARGETS = {
     "test": Target("all tests; the last line counts them",
                    "build qemu guest test lint cpuwhy bench deb",
                    [patched, of_base, selftests, governors, qemu.build], test, guest.check),
-    "bench": Target("the published tables, base and patched, in guests: build/bench/report.html",
+    "bench": Target("the published tables, base and patched, in guests: build/bench/tables",
                     "build qemu guest bench", [patched, of_base, qemu.build],
                     lambda: guest.silicon("bench", f"--jobs={proc.jobs()}",
                                           f"--extent={extent()}"), extent),

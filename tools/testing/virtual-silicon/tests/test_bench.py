@@ -197,10 +197,7 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
     table = tables.summary(tables.TABLES[0], cells.BROADWELL, "performance",
                            tables.Measured(results))
     assert table.rows[1][table.rows[0].index("1c")] == "failed"
-    page = (tmp_path / "report.html").read_text()
-    assert "it broke" in said and "it broke" in page and "/the/log" in page
-    assert "<td class=failed>failed</td>" in page and ", 1 failed;" in said
-    assert "model's" in page
+    assert "it broke" in said and "/the/log" in said and ", 1 failed;" in said
     assert [r["value"] for r in rows_of(tmp_path / "tables/summary.csv") if
             (r["table"], r["machine"], r["load"], r["setting"]) ==
             ("invariance", "e5-2698-v4", "tbench", "1c")] == ["failed"] * 4
@@ -208,9 +205,6 @@ def test_failed_cells_are_shown(tmp_path: Path) -> None:
     assert {r["MHz"] for r in shown} == {"1000"}
     assert len(shown) == len({dataclasses.replace(c, seed=0) for c in results}) - 1
     assert len(rows_of(tmp_path / "tables/agreement.csv")) > 5
-    report.write(tmp_path, {}, {}, [], host="a-host")
-    page = (tmp_path / "report.html").read_text()
-    assert "tables on a-host" in page and "model's" not in page
 
 
 def a_start(setting: str = "4c", load: str = "gitsource") -> cells.Start:

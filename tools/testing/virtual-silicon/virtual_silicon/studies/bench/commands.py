@@ -16,7 +16,7 @@ from . import cells, host, loads, report, runner, tables
 
 def add(sub: cli.Commands) -> None:
     machines = [m.name for m in cells.MACHINES]
-    one = sub.add_parser("bench", help="the published tables, measured in guests: a report")
+    one = sub.add_parser("bench", help="the published tables, measured in guests")
     one.add_argument("--extent", default="short", choices=loads.EXTENTS,
                      help="short (the default), results: tbench and pgbench, too, and each "
                      "assumption of the model changed, full: and more parameters of each load")
@@ -28,13 +28,13 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
                      help="guests at a time (default: the host's CPUs)")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench",
-                     help="directory for the report and what was measured")
+                     help="directory for the tables and what was measured")
     one.set_defaults(run=bench)
 
     one = sub.add_parser("run-on-host", help="the loads of bench on this machine, which must "
                          "not be used meanwhile; every setting is put back")
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench-host",
-                     help="directory for the report")
+                     help="directory for the tables")
     one.set_defaults(run=on_host)
 
 
@@ -51,7 +51,7 @@ def bench(args: argparse.Namespace) -> int:
         about["cells not measured, which have -"] = absent
         print(f"{absent} cells have not been measured; - stands for them")
     print(report.write(out, results, about,
-                             ends=report.verdicts(tables.Measured(results))))
+                       ends=report.verdicts(tables.Measured(results))))
     return int(any(isinstance(result, runner.Failure) for result in results.values()))
 
 
@@ -65,5 +65,5 @@ def on_host(args: argparse.Namespace) -> int:
         knobs, platform.node(), partial(host.load, out, host.tsc_khz()), print,
         host.surroundings())
     about = report.made_from({"kernel": platform.release()}, "run-on-host")
-    print(report.write(out, results, about, [host.table(machine)], host=machine.name))
+    print(report.write(out, results, about, [host.table(machine)]))
     return int(bool(lost) or any(isinstance(r, runner.Failure) for r in results.values()))

@@ -156,7 +156,7 @@ def _head(machine: Machine, table: Table, measure: str) -> str:
               "higher is better; of loads with *, time, lower is better"
               if measure == "performance" else "")
     over = f", over {table.baseline}" if measure in RATIOS else ""
-    return f"{machine.name}, {machine.cpus} CPUs: {TITLES[measure]}{over}" + (
+    return f"{table.title}\n{machine.name}, {machine.cpus} CPUs: {TITLES[measure]}{over}" + (
         f" ({better})" if better else "")
 
 
