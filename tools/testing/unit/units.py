@@ -87,7 +87,7 @@ def run(unit: str, tree: Path) -> subprocess.CompletedProcess[str]:
              f"-iquote{tree}", "-o", scratch / "unit", *sources],
             capture_output=True, text=True)
         if built.returncode:
-            raise Unbuildable(built.stderr)
+            raise Unbuildable(f"{built.stderr}(headers are those of tools/testing/shim)")
         # KUnit frees what a case has allocated.
         return subprocess.run([scratch / "unit"], capture_output=True, text=True,
                               env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
