@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,11 +129,14 @@ def test_bad_table_names_line_and_reason(text: str, reason: str) -> None:
 
 #: change of the EPYC's file, and part of the reason
 BAD_AMD = [
-    ("\"none\"", "\"groups\"", "goes with vendor"),
-    ("pstate_ratios = [90, 80, 60]", "", "pstate_ratios go with vendor"),
-    ("[90, 80, 60]", "[88, 80, 60]", "begin with 90"),
+    ("[part.epyc-7742]\n", "[part.epyc-7742]\nturbo.layout = \"groups\"\n",
+     "goes with vendor"),
+    ("pstate_ratios = [90, 80, 60]", "base_ratio = 90\nmin_ratio = 60",
+     "pstate_ratios go with vendor"),
+    ("[90, 80, 60]", "[90, 80, 60]\nbase_ratio = 92", "begin with 92"),
     ("[90, 80, 60]", "[90, 80, 80]", "at most 8, fall"),
-    ("\"AuthenticAMD\"", "\"GenuineIntel\"", "goes with vendor"),
+    ("[part.epyc-7742]\n", "[part.epyc-7742]\nmachine.vendor = \"GenuineIntel\"\n"
+     "turbo.layout = \"none\"\n", "goes with vendor"),
 ]
 
 
@@ -141,6 +147,168 @@ def test_bad_amd_machine(old: str, new: str, reason: str) -> None:
     assert old in text
     with pytest.raises(MachineError, match=reason):
         machine.parse(text.replace(old, new), path, name)
+
+
+#: As short as a file can be: the rest follows, or is assumed.
+SHORT = """\
+[machine]
+title = "Test CPU"
+model = 94
+cores = 4
+[frequency]
+base_ratio = 20
+min_ratio = 8
+[turbo]
+ratios = [25]
+[features]
+waitpkg = true
+core_type = 0x40
+[hwp]
+efficient_ratio = 9
+[[class]]
+name = "E"
+cores = 2
+max_ratio = 24
+[[idle]]
+name = "C1"
+exit_us = 2
+residency_us = 2
+[[idle]]
+name = "C1E"
+exit_us = 10
+residency_us = 20
+[[idle]]
+name = "C6"
+hints = [0x20]
+exit_us = 170
+residency_us = 300
+[power]
+tdp_w = 46
+v_min = 0.7
+v_max = 1.1
+rapl = ["package"]
+"""
+
+
+def test_what_a_file_leaves_out_follows() -> None:
+    m = parse(SHORT)
+    assert (m.power.uncore_w, m.power.leakage_w) == (11.5, 1.38)
+    assert (m.turbo.layout, m.turbo.cores, m.hwp.present) == ("bytes", (4,), True)
+    assert [(s.hints, s.active, s.voltage, s.dynamic_permille, s.entry_us, s.residency_msr)
+            for s in m.idle] == [((0,), True, "core", 50, 0.5, 0),
+                                 ((1,), True, "lowest", 50, 2.5, 0),
+                                 ((0x20,), False, "off", 0, 42.5, 0x3FD)]
+    assert (m.umwait.c01_exit_cycles, m.umwait.c02_permille) == (60, 330)
+    assert (m.classes[0].core_type, m.classes[0].power_permille) == (0x20, 400)
+    amd = machine.load("ryzen-7-1800x")
+    assert (amd.base_ratio, amd.min_ratio, amd.turbo.layout) == (144, 88, "none")
+    assert [state.residency_msr for state in amd.idle] == [0, 0, 0]
+
+
+#: text of SHORT, what stands there instead, and what the file is then taken at its word for
+OWN = [
+    ("v_min = 0.7", "v_min = 0.7\nuncore_w = 9", lambda m: m.power.uncore_w == 9),
+    ("v_min = 0.7", "v_min = 0.7\nleakage_w = 0.5", lambda m: m.power.leakage_w == 0.5),
+    ("ratios = [25]", "ratios = [25]\nlayout = \"groups\"",
+     lambda m: m.turbo.layout == "groups"),
+    ("efficient_ratio = 9", "efficient_ratio = 9\npresent = false",
+     lambda m: not m.hwp.present),
+    ("exit_us = 170", "exit_us = 170\nentry_us = 40", lambda m: m.idle[2].entry_us == 40),
+    ("exit_us = 170", "exit_us = 170\nresidency_msr = 0x3ff",
+     lambda m: m.idle[2].residency_msr == 0x3FF),
+    ("exit_us = 10", "exit_us = 10\ndynamic_permille = 16",
+     lambda m: m.idle[1].dynamic_permille == 16),
+    ("exit_us = 10", "exit_us = 10\nport = 0x414", lambda m: not m.idle[1].hints),
+    ("max_ratio = 24", "max_ratio = 24\npower_permille = 700",
+     lambda m: m.classes[0].power_permille == 700),
+]
+
+
+@pytest.mark.parametrize("old,new,holds", OWN, ids=[new for _, new, _ in OWN])
+def test_what_a_file_says_stays(old: str, new: str,
+                                holds: Callable[[machine.Machine], bool]) -> None:
+    assert not holds(parse(SHORT))
+    assert holds(parse(SHORT.replace(old + "\n", new + "\n")))
+
+
+@pytest.mark.parametrize("old,table,key", [
+    ("model = 94", "turbo", "layout"), ("min_ratio = 8\n", "frequency", "min_ratio")])
+def test_what_does_not_follow_is_needed(old: str, table: str, key: str) -> None:
+    text = SHORT.replace(old, "model = 255" if "model" in old else "")
+    with pytest.raises(MachineError) as error:
+        parse(text)
+    assert f"[{table}] needs the key '{key}': it follows from nothing" in str(error.value)
+    assert text.splitlines()[error.value.line - 1] == f"[{table}]"
+
+
+@pytest.mark.parametrize("family", machine.families())
+def test_no_file_repeats_what_follows(family: str) -> None:
+    data = tomllib.loads((machine.MACHINES / f"{family}.toml").read_text())
+    for tables in (data, *data.get("part", {}).values()):
+        power, cores = tables.get("power", {}), tables.get("machine", {}).get("cores")
+        if "tdp_w" in power:
+            assert power.get("uncore_w") != power["tdp_w"] / 4
+        if "tdp_w" in power and cores:
+            assert power.get("leakage_w") != float(f"{0.12 * power['tdp_w'] / cores:.3g}")
+        for state in tables.get("idle", ()) if isinstance(tables.get("idle"), list) else ():
+            assert state.get("entry_us") != state["exit_us"] / 4, state["name"]
+
+
+PARTS = GOOD + """\
+[part.first]
+[part.second]
+idle.C6.exit_us = 120
+[part.third]
+idle.C1 = false
+"""
+
+
+def test_part_changes_an_idle_state_by_its_name() -> None:
+    first, second, third = (machine.parse(PARTS, Path("test.toml"), name)
+                            for name in ("first", "second", "third"))
+    assert second.idle == (first.idle[0], replace(first.idle[1], exit_us=120, entry_us=30))
+    assert third.idle == first.idle[1:]
+
+
+@pytest.mark.parametrize("change,reason", [
+    ("idle.C7.exit_us = 120", "[[idle]] has no 'C7'; there are: C1, C6"),
+    ("idle.C6 = true", "idle.C6 must be a table, or false"),
+    ("idle.C6.exit_us = 1", "C6: exit latency 1.0 us does not rise"),
+    ("idle.C6.exit = 1", "unknown key 'exit' in [idle]"),
+])
+def test_wrong_change_by_name(change: str, reason: str) -> None:
+    text = PARTS.replace("idle.C6.exit_us = 120", change)
+    with pytest.raises(MachineError) as error:
+        machine.parse(text, Path("test.toml"), "second")
+    assert reason in str(error.value)
+    assert text.splitlines()[error.value.line - 1] == change
+
+
+def test_tables_of_another_machine() -> None:
+    """Changed by name; a part's stand in front of its family's."""
+    other = machine.load("platinum-8180")
+    head = "like.idle = \"platinum-8180\"\nidle.C6.exit_us = 140\n"
+    start, end = GOOD.index("[[idle]]"), GOOD.index("[power]")
+    m = parse(head + GOOD[:start] + GOOD[end:])
+    assert m.idle == (*other.idle[:2], replace(other.idle[2], exit_us=140, entry_us=35))
+    m = machine.parse(GOOD + "[part.one]\nlike.idle = \"platinum-8180\"\n", Path("test.toml"),
+                      "one")
+    assert m.idle == other.idle
+
+
+@pytest.mark.parametrize("like,reason", [
+    ("like.umwait = \"pentium\"", "umwait names no machine; there are: "),
+    ("like.umwait = \"platinum-8180\"", "platinum-8180 has no table [umwait]; it has: "),
+    ("like.transition = \"e3-1240-v5\"",
+     "e3-1240-v5 has its own [transition] from another machine"),
+    ("like.idle = \"platinum-8180\"", "change it by name, idle.NAME"),
+    ("like = \"platinum-8180\"", "[like] must be a table"),
+])
+def test_tables_of_a_wrong_machine(like: str, reason: str) -> None:
+    with pytest.raises(MachineError) as error:
+        parse(like + "\n" + GOOD)
+    assert reason in str(error.value)
+    assert error.value.line == 1
 
 
 def test_machine_like_another() -> None:
@@ -259,7 +427,7 @@ def test_empty_file_is_refused() -> None:
 
 def test_waitpkg_needs_latencies() -> None:
     with pytest.raises(MachineError, match="needs .umwait."):
-        parse(GOOD + "[features]\nwaitpkg = true\n")
+        parse(GOOD + "[features]\nwaitpkg = true\n[umwait]\nc01_exit_cycles = 60\n")
 
 
 @pytest.mark.parametrize("active,ratio", [(0, 30), (1, 30), (2, 28), (3, 25), (4, 25),

@@ -289,38 +289,97 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
 
 def _whole(data: dict[str, Any], name: str, checker: Checker) -> dict[str, Any]:
     """The tables of a machine: the file's, its part's in front of them; behind them
-    those of the machine that it is like."""
-    parts = data.pop("part", {name: {}})
-    if not isinstance(parts, dict) or not isinstance(parts.get(name), dict):
-        raise UsageError(f"{checker.path} has several machines; give a name: "
-                         + ", ".join(parts))
-    data = _in_front(data, parts[name])
+    those of the machines that it is like."""
+    data = _with_part(data, name, checker)
     own = data.get("machine")
     if not isinstance(own, dict) or "like" not in own:
         return data
     like = own.pop("like")
-    if like not in names():
-        raise checker.fail(f"like names no machine; there are: {', '.join(names())}",
-                           "machine", "like")
-    path, part = find(like)
+    path, part = _other("machine", "like", like, checker)
     text, model = _read(path)
     if "like" in model.get("machine", {}):
         raise checker.fail(f"{like} is itself like another machine", "machine", "like")
-    return _in_front(_whole(model, part, Checker(path, text, part)), data)
+    return _in_front(_whole(model, part, Checker(path, text, part)), data, checker)
 
 
-def _in_front(back: dict[str, Any], front: dict[str, Any]) -> dict[str, Any]:
-    """Key by key; arrays of tables are replaced as a whole."""
+def _with_part(data: dict[str, Any], name: str, checker: Checker) -> dict[str, Any]:
+    """The tables of a file with what it says of this part."""
+    parts = data.pop("part", {name: {}})
+    if not isinstance(parts, dict) or not isinstance(parts.get(name), dict):
+        raise UsageError(f"{checker.path} has several machines; give a name: "
+                         + ", ".join(parts))
+    return _in_front(_with_likes(data, checker), _with_likes(parts[name], checker), checker)
+
+
+def _with_likes(data: dict[str, Any], checker: Checker) -> dict[str, Any]:
+    """With the tables that [like] takes from other machines behind its own."""
+    likes = data.pop("like", {})
+    if not isinstance(likes, dict):
+        raise checker.fail("[like] must be a table: of which machine each table is", "like")
+    for table, name in likes.items():
+        if isinstance(data.get(table), list):
+            raise checker.fail(f"[[{table}]] replaces what like.{table} takes from {name}; "
+                               f"change it by name, {table}.NAME", "like", table)
+        data = _in_front({table: _table_of(table, name, checker)}, data, checker)
+    return data
+
+
+def _other(table: str, key: str, name: object, checker: Checker) -> tuple[Path, str]:
+    """File and part of a machine that another one names."""
+    if name not in names():
+        raise checker.fail(f"{key} names no machine; there are: {', '.join(names())}",
+                           table, key)
+    return find(str(name))
+
+
+def _table_of(table: str, name: object, checker: Checker) -> object:
+    """[like]: that table of another machine."""
+    path, part = _other("like", table, name, checker)
+    text, data = _read(path)
+    its = Checker(path, text, part)
+    for level in (data, data.get("part", {}).get(part, {})):
+        if table in level.pop("like", {}):
+            raise checker.fail(f"{name} has its own [{table}] from another machine", "like",
+                               table)
+    whole = _with_part(data, part, its)
+    if table not in whole:
+        raise checker.fail(f"{name} has no table [{table}]; it has: " + ", ".join(whole),
+                           "like", table)
+    return whole[table]
+
+
+def _in_front(back: dict[str, Any], front: dict[str, Any],
+              checker: Checker) -> dict[str, Any]:
+    """Key by key; an array of tables is replaced as a whole by another one, and changed
+    entry by entry by tables that have their names: idle.C6.exit_us."""
     out = dict(back)
     for name, table in front.items():
-        if isinstance(table, dict) and isinstance(back.get(name), dict):
+        behind = back.get(name)
+        if isinstance(table, dict) and isinstance(behind, list):
+            table = _changed(name, behind, table, checker)
+        elif isinstance(table, dict) and isinstance(behind, dict):
             # a turbo table is given in one of two ways
             other = ("cores", "ratios") if "registers" in table else (
                 ("registers",) if "ratios" in table else ())
-            table = {key: value for key, value in back[name].items()
-                     if name != "turbo" or key not in other} | table
+            table = _in_front({key: value for key, value in behind.items()
+                               if name != "turbo" or key not in other}, table, checker)
         out[name] = table
     return out
+
+
+def _changed(table: str, entries: list[dict[str, Any]], changes: dict[str, Any],
+             checker: Checker) -> list[dict[str, Any]]:
+    """The entries with these changes by name; false takes one away."""
+    there = [entry.get("name") for entry in entries]
+    for name, change in changes.items():
+        if name not in there:
+            raise checker.fail(f"[[{table}]] has no {name!r}; there are: "
+                               + ", ".join(map(str, there)), table, name)
+        if change is not False and not isinstance(change, dict):
+            raise checker.fail(f"{table}.{name} must be a table, or false where the part "
+                               "has none", table, name)
+    return [entry | changes.get(str(entry.get("name")), {}) for entry in entries
+            if changes.get(str(entry.get("name"))) is not False]
 
 
 def _syntax_error(error: Exception, text: str, path: Path) -> MachineError:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from ..errors import MachineError
+from . import turbo
 
 
 class Range(NamedTuple):
@@ -29,6 +30,9 @@ NotNegative = Annotated[float, Range(0)]
 Cycles = Annotated[int, Range(0, 1_000_000)]
 Permille = Annotated[int, Range(0, 1000)]
 Volts = Annotated[float, Range(0.1, 2)]
+
+#: Of a field: what a file leaves out follows from the rest of it, as _derive() says.
+DERIVED = {"derived": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +54,8 @@ class Identity:
 @dataclass(frozen=True, kw_only=True)
 class Frequency:
     bus_khz: Annotated[int, Range(25_000, 200_000)] = 100_000
-    min_ratio: Ratio
-    base_ratio: Ratio
+    min_ratio: Ratio = field(metadata=DERIVED)
+    base_ratio: Ratio = field(metadata=DERIVED)
     pstate_ratios: tuple[Ratio, ...] = ()			# AMD: P0 (base) and on
     domain_cpus: Annotated[int, Range(1, 256)] = 1	# whose P-state _PSD says is one
     coordination: Literal["hw", "all", "any"] = "hw"
@@ -107,7 +111,7 @@ class Hwp:
 class Turbo:
     """Highest ratio by the number of active cores: steps, the last covers the rest."""
 
-    layout: Literal["bytes", "groups", "deltas", "atom", "none"]
+    layout: Literal["bytes", "groups", "deltas", "atom", "none"] = field(metadata=DERIVED)
     cores: tuple[Ratio, ...] = ()
     ratios: tuple[Ratio, ...] = ()
     # in their place: the registers of the part, in the order of turbo.registers()
@@ -163,9 +167,9 @@ class IdleState:
     wake_us: tuple[NotNegative, ...] = ()
     wake_cycles: Cycles = 0
     timer_us: tuple[NotNegative, ...] = ()	# if its timer wakes it
-    entry_us: NotNegative = 0.0
+    entry_us: NotNegative = field(metadata=DERIVED)
     residency_us: NotNegative
-    residency_msr: Register = 0
+    residency_msr: Register = field(metadata=DERIVED)
     power_mw: NotNegative = 0.0
     voltage: Literal["off", "lowest", "core"] = "off"
     dynamic_permille: Permille = 0
@@ -209,12 +213,12 @@ class Umwait:
 @dataclass(frozen=True, kw_only=True)
 class Power:
     tdp_w: Annotated[float, Range(1, 1000)]
-    uncore_w: NotNegative			# a core is awake, at base or above
+    uncore_w: NotNegative = field(metadata=DERIVED)	# a core is awake, at base or above
     uncore_low_permille: Permille = 1000	# of that at the lowest clock
     dram_w: NotNegative = 0.0
     v_min: Volts
     v_max: Volts
-    leakage_w: NotNegative
+    leakage_w: NotNegative = field(metadata=DERIVED)	# per core at v_max
     capacitance_nf: NotNegative = 0.0		# 0: such that all cores at base draw the TDP
     activity: Annotated[float, Range(0.01, 1)] = 1.0
     pause_permille: Permille = 550		# of dynamic power, in PAUSE; assumed
@@ -274,6 +278,58 @@ class Tables:
     time: Time = Time()
 
 
+#: What the name of an idle state says of it: MWAIT's hint; that its clocks are gated and
+#: it leaks at the voltage of the clock asked for, in C1E at that of the lowest; and that it
+#: counts as active (SDM vol. 3, turbo: C0 and C1 do; AMD: assumed).  What still switches
+#: is assumed.
+BY_NAME: dict[str, dict[str, Any]] = {
+    "C1": {"hints": (0x00,), "active": True, "voltage": "core", "dynamic_permille": 50},
+    "C1E": {"hints": (0x01,), "active": True, "voltage": "lowest", "dynamic_permille": 50}}
+
+#: Intel's residency register by the digit of a state's name: SDM vol. 4.  C8 and deeper are
+#: core C7.
+RESIDENCY = {"3": 0x3FC, "6": 0x3FD, "7": 0x3FE, "8": 0x3FE, "9": 0x3FE}
+
+#: Of a part with waitpkg whose file has no [umwait]: assumed.
+UMWAIT = {"c01_entry_cycles": 30, "c02_entry_cycles": 60, "c01_exit_cycles": 60,
+          "c02_exit_cycles": 180, "c01_permille": 450, "c02_permille": 330}
+
+
+def _derive(tables: dict[str, Any]) -> None:
+    """Puts what follows from other data, and what is assumed of every part, where a file
+    does not say it."""
+    machine, frequency, power = tables["machine"], tables["frequency"], tables["power"]
+    intel = machine.get("vendor") != "AuthenticAMD"
+    if states := frequency.get("pstate_ratios"):
+        frequency.setdefault("base_ratio", states[0])
+        frequency.setdefault("min_ratio", states[-1])
+    if layout := turbo.layout(machine["model"]) if intel else "none":
+        tables["turbo"].setdefault("layout", layout)
+    if len(tables["turbo"].get("ratios", ())) == 1:	# with all cores as with one: assumed
+        tables["turbo"].setdefault("cores", (machine["cores"],))
+    for state in tables["idle"]:
+        for key, value in BY_NAME.get(state["name"], {}).items():
+            if key != "hints" or "port" not in state:
+                state.setdefault(key, value)
+        # assumed: a quarter of the exit latency
+        state.setdefault("entry_us", state["exit_us"] / 4)
+        state.setdefault("residency_msr",
+                         RESIDENCY.get(state["name"][1:2], 0) if intel else 0)
+    # assumed: a quarter and 12 % of the TDP
+    power.setdefault("uncore_w", power["tdp_w"] / 4)
+    power.setdefault("leakage_w", float(f"{0.12 * power['tdp_w'] / machine['cores']:.3g}"))
+    features, hwp = tables.get("features", {}), tables.get("hwp", {})
+    if features.get("waitpkg"):
+        tables.setdefault("umwait", UMWAIT)
+    if "efficient_ratio" in hwp:
+        hwp.setdefault("present", True)
+    if intel and features.get("core_type"):		# of Core: the other kind is Atom
+        for kind in tables.get("class", ()):
+            kind.setdefault("core_type", 0x20)
+            # assumed: an E-core at the clock of a P-core
+            kind.setdefault("power_permille", 400)
+
+
 class Lines:
     """Line of each table and key of a TOML text, which tomllib does not tell.
 
@@ -296,11 +352,15 @@ class Lines:
                 index = seen[table] = seen.get(table, -1) + 1
                 self._at[table, index, ""] = number
             elif key := self._KEY.match(line):
-                self._at.setdefault((table, index, key[1]), number)
+                words = key[1].split(".")
+                for count in range(1, len(words) + 1):
+                    self._at.setdefault((table, index, ".".join(words[:count])), number)
 
-    def of(self, table: str, key: str = "", index: int = 0) -> int:
-        """Line of the key; of its table if the key is not there; else 0."""
-        places = [(self._part, 0, f"{table}.{key}"),
+    def of(self, table: str, key: str = "", index: int = 0, name: str = "") -> int:
+        """Line of the key, of the entry of this name; of its table if the key is not
+        there; else 0."""
+        places = [(self._part, 0, f"{table}.{name}.{key}"), ("", 0, f"{table}.{name}.{key}"),
+                  (self._part, 0, f"{table}.{key}"), ("", 0, f"{table}.{key}"),
                   (f"{self._part}.{table}", index, key), (table, index, key),
                   (f"{self._part}.{table}", index, ""), (table, index, ""),
                   ("", 0, table)]
@@ -316,22 +376,36 @@ class Checker:
     def __init__(self, path: object, text: str, part: str = "") -> None:
         self.path = path
         self.lines = Lines(text, part)
+        self._names: dict[str, list[str]] = {}	# of the entries of arrays of tables
 
     def fail(self, reason: str, table: str = "", key: str = "",
              index: int = 0) -> MachineError:
-        return MachineError(self.path, self.lines.of(table, key, index), reason)
+        name = dict(enumerate(self._names.get(table, []))).get(index, "")
+        return MachineError(self.path, self.lines.of(table, key, index, name), reason)
 
     def check(self, data: dict[str, Any]) -> Tables:
         known = _keys(Tables)
         for table in data:
             if table not in known:
                 raise self.fail(f"unknown table [{table}]; allowed: {', '.join(known)}", table)
-        checked = {known[table].name: self._table(table, known[table].hint, given)
+        checked = {table: self._table(table, known[table].hint, given)
                    for table, given in data.items()}
         for table, key in known.items():
             if key.required and table not in data:
                 raise self.fail(f"table [{table}] is missing")
-        return Tables(**checked)
+        _derive(checked)
+        return Tables(**{known[table].name: self._built(table, known[table].hint, values)
+                         for table, values in checked.items()})
+
+    def _built(self, table: str, hint: Any, values: Any) -> Any:
+        """A table, or those of an array of tables, as objects."""
+        if isinstance(values, list):
+            return tuple(get_args(hint)[0](**entry) for entry in values)
+        for name, key in _keys(hint).items():
+            if key.derived and key.name not in values:
+                raise self.fail(f"[{table}] needs the key {name!r}: it follows from nothing "
+                                "else here", table)
+        return hint(**values)
 
     def _table(self, table: str, hint: Any, given: Any) -> Any:
         """A table, or those of an array of tables."""
@@ -342,10 +416,12 @@ class Checker:
         if not isinstance(given, list) or not given or not all(
                 isinstance(entry, dict) for entry in given):
             raise self.fail(f"write [[{table}]], once per entry", table)
-        return tuple(self._entry(table, get_args(hint)[0], entry, index)
-                     for index, entry in enumerate(given))
+        self._names[table] = [str(entry.get("name", "")) for entry in given]
+        return [self._entry(table, get_args(hint)[0], entry, index)
+                for index, entry in enumerate(given)]
 
-    def _entry(self, table: str, model: type, given: dict[str, Any], index: int = 0) -> Any:
+    def _entry(self, table: str, model: type, given: dict[str, Any],
+               index: int = 0) -> dict[str, Any]:
         known = _keys(model)
         # A misspelt key is missing as well: say which is there.
         for name in given:
@@ -361,20 +437,23 @@ class Checker:
                 checked[known[name].name] = _checked(value, known[name].hint)
             except ValueError as error:
                 raise self.fail(f"{name} {error}", table, name, index) from error
-        return model(**checked)
+        return checked
 
 
 class Key(NamedTuple):
     name: str			# of the attribute
     hint: Any
     required: bool
+    derived: bool
 
 
 @cache
 def _keys(model: type) -> dict[str, Key]:
     """The keys of a table, or the tables of a file, as they are written."""
     hints = get_type_hints(model, include_extras=True)
-    return {f.metadata.get("key", f.name): Key(f.name, hints[f.name], f.default is MISSING)
+    return {f.metadata.get("key", f.name): Key(
+                f.name, hints[f.name], f.default is MISSING and "derived" not in f.metadata,
+                "derived" in f.metadata)
             for f in fields(model)}
 
 
