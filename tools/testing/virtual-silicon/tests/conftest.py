@@ -15,8 +15,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--qemu", help="emulator (default: the built one)")
     parser.addoption("--base-kernel", default="base", help="base kernel image")
     parser.addoption("--patched-kernel", default="patched", help="patched kernel image")
-    parser.addoption("--kernel-package", help="a .deb with a distribution's kernel, for "
-                     "distribution_kernel.py")
     parser.addoption("--jobs", type=int, default=2, help="guests booted at a time")
 
 

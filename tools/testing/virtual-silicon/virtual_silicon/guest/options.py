@@ -34,7 +34,7 @@ def boot_options(parser: argparse.ArgumentParser) -> None:
         "instructions, frequency sets speed")
     add("--append", default="", help="more for the kernel command line")
     add("--faults", metavar="FILE", help="what to break, and when (format: see README.md)")
-    add("--qmp", metavar="SOCKET", help="control socket, for the commands fault and counters")
+    add("--qmp", metavar="SOCKET", help="control socket, for the command fault")
     add("--compact", action="store_true", help="the trace compressed, as trace.gz")
     add("--out", default=str(paths.RUN), help="directory for output")
 

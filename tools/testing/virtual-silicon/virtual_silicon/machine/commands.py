@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from .. import cli
 from ..errors import UsageError
 from ..text import show
-from . import break_even, convert, dump, machine, qapi, ssdt
+from . import break_even, convert, dump, machine
 
 
 def add(sub: cli.Commands) -> None:
@@ -21,22 +20,10 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--cpus", type=int, help="must be allowed on each")
     one.set_defaults(run=check)
 
-    one = sub.add_parser("json", help="a machine as the emulator takes it")
-    one.add_argument("machine")
-    one.add_argument("--cpus", type=int, help="CPUs of the guest (default: the part's)")
-    one.add_argument("-o", "--output")
-    one.set_defaults(run=as_json)
-
     one = sub.add_parser("energy", help="from which time of rest each idle state pays, and "
                          "what the driver says")
     one.add_argument("machines", nargs="*", help="default: all")
     one.set_defaults(run=energy)
-
-    one = sub.add_parser("ssdt", help="ACPI P-state table (.aml: compiled)")
-    one.add_argument("machine")
-    one.add_argument("--cpus", type=int, default=4)
-    one.add_argument("-o", "--output")
-    one.set_defaults(run=acpi_table)
 
     one = sub.add_parser("convert", help="a dump of a real machine to a machine file")
     one.add_argument("dumps", nargs="+", metavar="dump",
@@ -61,23 +48,9 @@ def check(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write(text: str, target: str | None) -> None:
-    if target:
-        Path(target).write_text(text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)
-
-
 def energy(args: argparse.Namespace) -> int:
     show("From which time of rest a state pays", break_even.HEAD, break_even.table(
         [machine.load(name) for name in args.machines or machine.names()]))
-    return 0
-
-
-def as_json(args: argparse.Namespace) -> int:
-    m = machine.load(args.machine)
-    cpus = None if args.cpus is None else m.check_cpus(args.cpus)
-    _write(json.dumps(qapi.machine(m, cpus), indent=1) + "\n", args.output)
     return 0
 
 
@@ -96,16 +69,8 @@ def converted(args: argparse.Namespace) -> int:
     else:
         made = convert.machine_file(read)
         machine.parse(made, Path(args.output or "converted.toml"))
-    _write(made, args.output)
-    return 0
-
-
-def acpi_table(args: argparse.Namespace) -> int:
-    """ASL to look at, or the compiled table."""
-    m = machine.load(args.machine)
-    asl = ssdt.source(m, m.check_cpus(args.cpus))
-    if args.output and args.output.endswith(".aml"):
-        ssdt.compile_table(asl, Path(args.output))
+    if args.output:
+        Path(args.output).write_text(made, encoding="utf-8")
     else:
-        _write(asl, args.output)
+        sys.stdout.write(made)
     return 0
