@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from virtual_silicon import paths
 from virtual_silicon.errors import MachineError, UsageError
 from virtual_silicon.machine import machine, qapi
+
+QAPI = paths.SILICON / "qemu/files/qapi/virtual-silicon.json"
 
 GOOD = """\
 [machine]
@@ -523,3 +529,30 @@ def test_every_datum_has_a_source(family: str) -> None:
                 "registers", "base_ratio", "min_ratio", "cores", "capacitance_nf"):
             assert "#" in line or block, line
         before = line
+
+
+def qapi_types() -> dict[str, dict[str, Any]]:
+    """{struct: its members} of the emulator's schema, which is Python's literals."""
+    text = re.sub(r"#.*", "", QAPI.read_text(encoding="utf-8"))
+    found = ast.literal_eval("[" + re.sub(r"\}\s*\{", "}, {", text) + "]")
+    return {one["struct"]: one["data"] for one in found if "struct" in one}
+
+
+def misfits(value: Any, kind: Any, types: dict[str, dict[str, Any]]) -> list[str]:
+    if isinstance(kind, list):
+        return [what for one in value for what in misfits(one, kind[0], types)]
+    if kind not in types:
+        return []
+    members = {name.lstrip("*"): of for name, of in types[kind].items()}
+    needed = {name for name in types[kind] if not name.startswith("*")}
+    return [f"{kind} lacks {name}" for name in value.keys() - members.keys()] + \
+        [f"no {name} for {kind}" for name in needed - value.keys()] + \
+        [what for name in value.keys() & members.keys()
+         for what in misfits(value[name], members[name], types)]
+
+
+@pytest.mark.parametrize("name", machine.names())
+def test_emulator_has_a_place_for_each_datum(name: str) -> None:
+    """Names alone; its start checks ranges."""
+    wrong = misfits(qapi.machine(machine.load(name)), "VirtualSiliconMachine", qapi_types())
+    assert not wrong, f"machine/qapi.py and {QAPI.name}: {', '.join(wrong)}"
