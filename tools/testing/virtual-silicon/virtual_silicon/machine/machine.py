@@ -211,9 +211,13 @@ class Machine(Identity, Frequency):
 @cache
 def families() -> dict[str, list[str]]:
     """Names of machines by the file that they are in: its parts, or itself."""
-    out = {}
+    out: dict[str, list[str]] = {}
     for path in sorted(MACHINES.glob("*.toml")):
-        out[path.stem] = list(_read(path)[1].get("part", {path.stem: {}}))
+        parts = list(_read(path)[1].get("part", {path.stem: {}}))
+        for other, names in out.items():
+            if twice := set(parts) & set(names):
+                raise UsageError(f"{path}: {', '.join(twice)} is already in {other}.toml")
+        out[path.stem] = parts
     return out
 
 
