@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does a CPU in C0.2 get every wake-up in time? Runs wakeup_test in guests until C0.2 was
-entered so often, and says of each slow wake-up what its CPU was doing.
+entered so often, and tells each slow wake-up. What its CPU was doing is in the trace in the
+guest's results.log.
 
 C0.2 is the only idle state (--state: another), and nothing but wake-ups ends it early:
 the limit of user space is off.
@@ -10,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 
 from ... import cli, paths
 from ...guest import boot, options
@@ -25,72 +24,6 @@ from ...text import plain
 #: What the trace of a slow one is made of.
 EVENTS = ("power/cpu_idle irq/softirq_entry irq/softirq_exit irq/irq_handler_entry "
           "irq/irq_handler_exit irq_vectors sched/sched_switch")
-
-_EVENT = re.compile(r"\[(\d+)\] .*?(\d+)\.(\d+): (\w+): ?(.*)$")
-_PAIR = re.compile(r"(softirq|irq_handler|\w+)_(entry|exit)")
-
-
-@dataclass(frozen=True)
-class Slow:
-    """One that took longer than the bound: times in ns, CLOCK_MONOTONIC."""
-
-    what: str		# late or busy
-    kind: str
-    cpu: int
-    sent: int
-    arrived: int
-    rested: int
-
-
-@dataclass(frozen=True)
-class Event:
-    ns: int
-    name: str
-    text: str
-
-
-def read_trace(text: str, cpu: int) -> list[Event]:
-    """The events of a CPU. ftrace prints microseconds."""
-    return [Event(int(m[2]) * 10**9 + int(m[3].ljust(9, "0")[:9]), m[4], m[5])
-            for m in map(_EVENT.search, text.splitlines()) if m and int(m[1]) == cpu]
-
-
-def activities(events: list[Event]) -> list[tuple[int, str]]:
-    """What the CPU does from each moment on; handlers nest."""
-    out, thread, rests, handlers = [], "?", "", []
-    for e in events:
-        pair = _PAIR.fullmatch(e.name)
-        if e.name == "sched_switch":
-            thread = e.text.split("next_comm=")[-1].split()[0]
-        elif e.name == "cpu_idle":
-            state = e.text.split("state=")[-1].split()[0]
-            rests = "" if state == "4294967295" else f"rests in state {state}"
-        elif pair and pair[2] == "entry":
-            label = re.search(r"action=(\w+)|name=(\S+)", e.text)
-            handlers.append(f"{pair[1]} {(label[1] or label[2]) if label else ''}".strip())
-        elif pair and handlers:
-            handlers.pop()
-        out.append((e.ns, handlers[-1] if handlers else rests or thread))
-    return out
-
-
-def explain(slow: Slow, trace: str) -> str:
-    """The time from the wake-up to its arrival, by what the CPU was doing."""
-    head = (f"{slow.what}: {slow.kind} to CPU {slow.cpu}, {(slow.arrived - slow.sent) / 1e3:.1f}"
-            f" us, of which {slow.rested / 1e3:.1f} us at rest")
-    steps = activities(read_trace(trace, slow.cpu))
-    if not steps or steps[-1][0] < slow.sent:
-        return f"{head}; the trace does not reach so far"
-    spent: Counter[str] = Counter()
-    began: dict[str, int] = {}
-    for (ns, what), (after, _) in zip(steps, [*steps[1:], (slow.arrived, "")]):
-        length = min(after, slow.arrived) - max(ns, slow.sent)
-        if length > 0:
-            spent[what] += length
-            began.setdefault(what, ns)
-    return head + ": " + ", ".join(
-        f"{what} {ns / 1e3:.1f} us (from {(began[what] - slow.sent) / 1e3:+.1f} us on)"
-        for what, ns in spent.most_common())
 
 
 def guest(args: argparse.Namespace, number: int) -> Guest:
@@ -117,12 +50,13 @@ def guest(args: argparse.Namespace, number: int) -> Guest:
 def parse(cpus: int, result: boot.Result) -> dict:
     before, after = (int(word) for word in result.text("run").split())
     rows = [line.split() for line in result.text("result").splitlines()[1:]]
-    slow = [Slow(w[0], w[1], *map(int, w[2:])) for w in
-            (line.split() for line in result.text("slow").splitlines()[1:])]
+    slow = [line.split() for line in result.text("slow").splitlines()[1:]]
     return {"cpus": cpus, "entries": after - before, "wakeups": sum(int(r[1]) for r in rows),
             "late": sum(int(r[2]) for r in rows), "busy": sum(int(r[3]) for r in rows),
             "longest_us": max(int(r[5]) for r in rows) / 1e3,
-            "slow": [explain(s, result.text("trace")) for s in slow]}
+            "slow": [f"{what}: {kind} to CPU {cpu}, {(int(arrived) - int(sent)) / 1e3:.1f} us, "
+                     f"of which {int(rested) / 1e3:.1f} us at rest"
+                     for what, kind, cpu, sent, arrived, rested in slow]}
 
 
 def sums(runs: list[dict]) -> str:
