@@ -238,8 +238,7 @@ def part(m: Machine, cpus: int) -> Steps:
 
 
 def waitpkg(m: Machine, cpus: int) -> Steps:
-    """UMONITOR, UMWAIT and TPAUSE, or that they are not there."""
-    yield "waitpkg", "vs-waitpkg" if m.features.waitpkg else "vs-waitpkg --absent"
+    yield "waitpkg", "vs-waitpkg"
 
 
 #: Faults by the second of virtual time at which they begin; the guest has
@@ -890,7 +889,6 @@ SCENARIOS: dict[str, Scenario] = {
     "turbo-groups": Scenario(turbo, cpus=6),
     "two-packages": Scenario(topology, "e5-2670-v3", cpus=16),
     "waitpkg": Scenario(waitpkg, append=""),
-    "no-waitpkg": Scenario(waitpkg, "e5-2698-v4", append=""),
     "faults": Scenario(faulty, cpus=4, faults=RUNTIME_FAULTS),
     "lost-turbo": Scenario(look, faults=LOST_TURBO),
     "zero-counters": Scenario(look, faults=ZERO_COUNTERS),
