@@ -101,7 +101,16 @@ def test_amd_there_and_back() -> None:
 def test_every_line_says_where_it_is_from() -> None:
     text = convert.machine_file(dump.read([("dump", dumped(machine.load("e3-1240-v5")))]))
     assert all("\t# " in line for line in text.splitlines() if " = " in line)
-    assert "uncore_w" in text and "assumed" in text
+    assert "assumed" in text
+
+
+def test_what_follows_is_left_out() -> None:
+    """What the schema puts in by itself, for a part that has all of it."""
+    text = convert.machine_file(dump.read([("dump", dumped(machine.load("sapphire-rapids-hwp")))]))
+    written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
+    assert {"waitpkg", "efficient_ratio", "exit_us", "tdp_w", "registers"} <= written
+    assert not written & {"uncore_w", "leakage_w", "entry_us", "residency_msr", "active",
+                          "voltage", "dynamic_permille", "layout", "present", "c01_exit_cycles"}
 
 
 @pytest.mark.boots("stock-sapphire-rapids")

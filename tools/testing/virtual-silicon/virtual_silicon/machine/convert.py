@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A machine file from a dump of a real machine (dump.py).
 
-What cannot be read, powers and entry latencies above all, is assumed, and said so
-in the file.  A dump without idle states gives a machine like one of the same model.
+What cannot be read, powers above all, is assumed, and said so in the file; what is
+assumed of every part, or follows, is left out of it (schema.py).  A dump without idle
+states gives a machine like one of the same model.
 """
 
 from __future__ import annotations
@@ -12,15 +13,13 @@ from typing import Any
 
 from . import intel, machine, turbo
 from .dump import Dump
+from .schema import BY_NAME
 
 #: Models with registers for graphics and package C8 to C10.
 CLIENT_MODELS = {0x4E, 0x5C, 0x5E, 0x7A, 0x8E, 0x97, 0x9A, 0x9E, 0xA5, 0xA6}
 
 #: Families of AMD's whose P-states are read as here: Zen.
 AMD_FAMILIES = (0x17, 0x19, 0x1A)
-
-#: Residency register by the digit of the state's name.
-RESIDENCY = {"3": 0x3FC, "6": 0x3FD, "7": 0x3FE, "8": 0x3FE, "9": 0x3FE}
 
 Table = list[tuple[str, Any, str]]	# key, value, where it is from
 
@@ -114,33 +113,33 @@ def _frequency(d: Dump) -> Table:
     if not 0 < low <= base:
         raise d.fail(register, f"the lowest ratio, {low}, is not within 1 and the base "
                      f"ratio, {base}")
-    return [*out, ("base_ratio", base, source), ("min_ratio", low, source)]
+    if layout != "none":	# AMD's is the first P-state
+        out.append(("base_ratio", base, source))
+    return [*out, ("min_ratio", low, source)]
 
 
 def _base(d: Dump) -> int:
-    return next(value for key, value, _ in _frequency(d) if key == "base_ratio")
+    return next(value[0] if key == "pstate_ratios" else value for key, value, _ in _frequency(d)
+                if key in ("pstate_ratios", "base_ratio"))
 
 
 def _turbo(d: Dump) -> Table:
     layout, base = _layout(d), _base(d)
-    cores = d.topology()[1]
     if layout == "none":
         highest, nominal, *_ = _cppc(d)
         top = round(base * highest / nominal) if nominal else base
-        source = "CPPC; the same with all cores assumed" if nominal else "assumed: no boost"
-        return [("layout", layout, "vendor"), ("cores", [cores], source),
-                ("ratios", [top], source)]
+        source = "CPPC" if nominal else "assumed: no boost"
+        return [("ratios", [top], source)]
     numbers = turbo.registers(layout)
     if layout == "bytes" and d.signature[1] not in turbo.LONG:
         numbers = numbers[:1]
     values = {number: d.msr(number) for number in numbers
               if number in d.msrs or number != turbo.TURBO_RATIO_LIMIT2}
     try:
-        turbo.steps(turbo.decode(layout, values), cores, base)
+        turbo.steps(turbo.decode(layout, values), d.topology()[1], base)
     except ValueError as error:
         raise d.fail(next(iter(values)), str(error)) from error
-    return [("layout", layout, "model"),
-            ("registers", [_Hex(value) for value in values.values()],
+    return [("registers", [_Hex(value) for value in values.values()],
              "MSR " + ", ".join(f"{number:#x}" for number in values))]
 
 
@@ -151,9 +150,7 @@ def _class(d: Dump) -> Table:
         return []
     limits = d.msr(0x650)
     return [("name", "E", "CPUID 1AH"), ("cores", small, "the CPUs"),
-            ("max_ratio", limits & 0xFF, "MSR 0x650"),
-            ("core_type", _Hex(0x20), "CPUID 1AH"),
-            ("power_permille", 400, "assumed: an E-core at the clock of a P-core")]
+            ("max_ratio", limits & 0xFF, "MSR 0x650")]
 
 
 def _features(d: Dump) -> Table:
@@ -215,20 +212,14 @@ def _idle(d: Dump) -> list[Table]:
         port = re.search(r"IOPORT (0x[0-9a-fA-F]+)", desc)
         if hint is None and not port:
             continue	# POLL, HLT
-        state: Table = [("name", re.sub(r"\W|_ACPI", "", name), "cpuidle")]
+        name = re.sub(r"\W|_ACPI", "", name)
+        state: Table = [("name", name, "cpuidle")]
         if port:
             state.append(("port", int(port[1], 16), "cpuidle"))
         if hint is not None:
             state.append(("hints", _hints(d, hint), "cpuidle, CPUID 5"))
-        state += [("exit_us", latency, "cpuidle"), ("entry_us", latency / 4, "assumed"),
-                  ("residency_us", residency, "cpuidle")]
-        if (register := RESIDENCY.get(name[1:2])) and d.vendor == "GenuineIntel":
-            state.append(("residency_msr", register, "by name"))
-        if name in ("C1", "C1E", "C1_ACPI"):
-            state += [("active", True, "by name"),
-                      ("voltage", "lowest" if name == "C1E" else "core", "by name"),
-                      ("dynamic_permille", 50, "assumed")]
-        else:
+        state += [("exit_us", latency, "cpuidle"), ("residency_us", residency, "cpuidle")]
+        if name not in BY_NAME:
             state.append(("power_mw", max(10.0, 1000 / 3**len(out)), "assumed"))
         out.append(state)
     return out
@@ -244,11 +235,9 @@ def _tdp(d: Dump) -> tuple[float, str]:
 
 
 def _power(d: Dump, part: bool = False) -> Table:
-    """Voltages, uncore and leakage as of the other machine files, roughly."""
-    (tdp, source), cores = _tdp(d), d.topology()[1]
-    out: Table = [("tdp_w", round(tdp, 3), source),
-                  ("uncore_w", round(tdp * 0.25, 3), "assumed: a quarter of the TDP"),
-                  ("leakage_w", round(tdp * 0.12 / cores, 4), "assumed: 12 % of the TDP")]
+    """Voltages as of the other machine files, roughly."""
+    tdp, source = _tdp(d)
+    out: Table = [("tdp_w", round(tdp, 3), source)]
     if part:
         return out
     domains = ["package"]
@@ -266,8 +255,7 @@ def _power(d: Dump, part: bool = False) -> Table:
 def _hwp(d: Dump) -> Table:
     if not d.leaf(6, 0) >> 7 & 1 or 0x771 not in d.msrs or d.topology()[2]:
         return []
-    return [("present", True, "CPUID 6"),
-            ("efficient_ratio", max(min(_base(d), d.msr(0x771) >> 16 & 0xFF), 1),
+    return [("efficient_ratio", max(min(_base(d), d.msr(0x771) >> 16 & 0xFF), 1),
              "MSR 0x771")]
 
 
@@ -318,11 +306,6 @@ def machine_file(d: Dump) -> str:
         parts.append(("[power]", _power(d, part=True)))
     else:
         parts += [("[[idle]]", state) for state in idle]
-        if d.leaf(7, 2) >> 5 & 1:
-            parts.append(("[umwait]", [(key, value, "assumed") for key, value in (
-                ("c01_entry_cycles", 30), ("c02_entry_cycles", 60),
-                ("c01_exit_cycles", 60), ("c02_exit_cycles", 180), ("c01_permille", 450),
-                ("c02_permille", 330))]))
         parts.append(("[power]", _power(d)))
     return ("# SPDX-License-Identifier: GPL-2.0\n"
             "# Made from a dump of a real machine; each line says where it is from.\n\n"
@@ -330,7 +313,7 @@ def machine_file(d: Dump) -> str:
 
 
 #: What a family says for all its parts.
-FAMILY = {("machine", "vendor"), ("machine", "family"), ("turbo", "layout"),
+FAMILY = {("machine", "vendor"), ("machine", "family"),
           ("features", "client_msrs"), ("features", "counter_unit"),
           ("features", "pkg_cstate_limit"), ("features", "waitpkg"),
           ("features", "core_type")}
