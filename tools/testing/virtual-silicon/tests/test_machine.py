@@ -303,7 +303,7 @@ def test_tables_of_another_machine() -> None:
 
 
 @pytest.mark.parametrize("like,reason", [
-    ("like.umwait = \"pentium\"", "umwait names no machine; there are: "),
+    ("like.umwait = \"pentium\"", "like.umwait names no machine; there are: "),
     ("like.umwait = \"platinum-8180\"", "platinum-8180 has no table [umwait]; it has: "),
     ("like.transition = \"e3-1240-v5\"",
      "e3-1240-v5 has its own [transition] from another machine"),
@@ -327,7 +327,7 @@ def test_machine_like_another() -> None:
 
 
 @pytest.mark.parametrize("like,reason", [
-    ("pentium", "like names no machine"), ("sapphire-rapids-hwp", "itself like")])
+    ("pentium", "machine.like names no machine"), ("sapphire-rapids-hwp", "itself like")])
 def test_machine_like_a_wrong_one(like: str, reason: str) -> None:
     with pytest.raises(MachineError, match=reason) as error:
         parse(f"[machine]\nlike = \"{like}\"\n")

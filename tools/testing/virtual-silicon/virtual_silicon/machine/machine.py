@@ -331,7 +331,7 @@ def _with_likes(data: dict[str, Any], checker: Checker) -> dict[str, Any]:
 def _other(table: str, key: str, name: object, checker: Checker) -> tuple[Path, str]:
     """File and part of a machine that another one names."""
     if name not in names():
-        raise checker.fail(f"{key} names no machine; there are: {', '.join(names())}",
+        raise checker.fail(f"{table}.{key} names no machine; there are: {', '.join(names())}",
                            table, key)
     return find(str(name))
 
