@@ -53,26 +53,26 @@ def test_demonstration(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     done = command(pytestconfig, out, "run", "--cpus=2", "--time=deterministic",
                    "--seconds=0.5")
     assert done.returncode == 0, done.stderr
-    data = json.loads((out / "report.json").read_text())
-    assert data["machine"]["name"] == "sapphire-rapids" and data["cpus"] == 2
-    assert data["invariance"]["enabled"]
-    assert data["invariance"]["ratio_dmesg"] == \
-        data["invariance"]["ratio_registers_4_cores"] == 1945
-    assert data["cpufreq"]["governor"] == "schedutil"
-    for name, phase in data["phases"].items():
-        assert phase["status"] == 0, name
-        assert phase["guest"]["package_j"] == \
-            pytest.approx(phase["model"]["package_j"], rel=0.01)
-    mhz = {name: phase["model"]["mhz"] for name, phase in data["phases"].items()}
+    machine, loads, idle, light, knobs = json.loads((out / "report.json").read_text()).values()
+    said = dict(machine)
+    assert said["machine"].startswith("sapphire-rapids: ") and said["CPUs"][0] == "2"
+    assert said["frequency invariance"] == "on, ratio 1945/1024"
+    assert said["  from the registers"].startswith("1945 for 4 ")
+    assert "schedutil" in said["cpufreq"] and said["kernel warnings"] == "none"
+    phases = {row[0].removesuffix(" CPU"): row[1:] for row in loads[1:] + knobs[1:]}
+    assert len(phases) == 8
+    for name, (*_, guest, model, _) in phases.items():
+        assert float(guest) == pytest.approx(float(model), rel=0.01), name
+    mhz = {name: float(row[3]) for name, row in phases.items() if row[3] != "-"}
     # schedutil raises the clock from lowest to highest within the load
-    assert mhz["full"] > 3000
-    assert mhz["light"] < 0.7 * mhz["full"]
-    assert mhz["no_turbo"] == pytest.approx(2000, rel=0.03)
-    assert mhz["max_freq"] == pytest.approx(1400, rel=0.03)
-    assert mhz["governor"] == pytest.approx(3800, rel=0.01)
-    assert data["phases"]["no_deepest"]["model"]["states"]["C6"]["pct"] < 1
-    assert data["phases"]["idle"]["model"]["states"]["C6"]["pct"] > 90
-    assert data["model_total"]["cpus"] and data["warnings"] == []
+    assert mhz["full: all 2 CPUs"] > 3000
+    assert mhz["light: 20 % on each"] < 0.7 * mhz["full: all 2 CPUs"]
+    assert mhz["full: no_turbo 1"] == pytest.approx(2000, rel=0.03)
+    assert mhz["full: at most 1400 MHz"] == pytest.approx(1400, rel=0.03)
+    assert mhz["light: performance"] == pytest.approx(3800, rel=0.01)
+    assert phases["idle: C6 disabled"][-1] == "C1E" and phases["idle: idle"][-1] == "C6"
+    assert idle[-1][0] == light[-1][0] == "C6" and float(idle[-1][-1]) > 90
+    assert max(len(line) for line in done.stdout.splitlines() if line[:2] == "  ") <= 80
     for title in ("Machine", "Frequency and energy", "Idle states", "Knobs"):
         assert title in done.stdout
 

@@ -16,6 +16,7 @@ from ...guest import boot, initramfs, options
 from ...guest.job import Job, Section
 from ...guest.pool import Guest, Guests
 from ...machine import machine
+from ...readers import sysfs
 from . import compare, demo, report
 
 COMPARED_MACHINE = "platinum-8592"
@@ -66,7 +67,7 @@ def _progress(plan: demo.Plan, tell: Callable[[str], None], section: Section) ->
         return
     seen = report.guest_view(section.text)
     what = f"{phase.title}, {phase.knob}" if phase.knob else phase.title
-    tell(f"{what:<40} {seen['busy_pct']:6.1f} % busy at {seen['mhz'] or 0:6.0f} MHz")
+    tell(f"{what:<40} {seen.busy:6.1f} % busy at {seen.mhz or 0:6.0f} MHz")
 
 
 def _demo_limits(c: boot.Config, plan: demo.Plan) -> boot.Limits:
@@ -85,13 +86,13 @@ def _run_demo(args: argparse.Namespace) -> int:
     print(f"Booting {args.kernel} kernel on {c.machine.name}, {c.cpus} CPUs: "
           f"{len(plan.phases)} phases of {seconds:g} s", flush=True)
     result = boot.run(c, partial(_progress, plan, progress.stopwatch()))
-    data = report.build(c, plan, result)
-    (c.out / "report.json").write_text(json.dumps(data, indent=1) + "\n",
-                                       encoding="utf-8")
+    tables = report.tables(c, plan, result)
+    (c.out / "report.json").write_text(json.dumps(
+        {title: [head, *rows] for title, head, rows in tables}, indent=1) + "\n")
     print()
-    for title, head, rows in report.tables(data):
+    for title, head, rows in tables:
         text.show(title, head, rows)
-    for line in data["warnings"]:
+    for line in sysfs.warnings(result.text("dmesg")):
         print(f"kernel: {line}")
     print(f"The same as data: {c.out / 'report.json'}; events: {result.trace}")
     return result.status
