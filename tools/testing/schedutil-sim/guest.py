@@ -5,7 +5,8 @@
 policies: the random life of guest-policies.sh, for each size of a policy and each way
 to set its frequency. loads: guest-loads.sh; calls are counted only by a kernel of
 measure.config. steps: how long a CPU-bound task waits for the highest frequency.
-energy: that of the package under regular loads. All in deterministic time: equal arguments, equal numbers.
+energy: that of the package under regular loads. All in deterministic time: equal
+arguments, equal numbers.
 """
 from __future__ import annotations
 
