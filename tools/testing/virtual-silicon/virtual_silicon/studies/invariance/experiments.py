@@ -20,28 +20,12 @@ from ...readers import sysfs
 from ...text import publish
 from . import utilisation as util
 
-PASSIVE = "intel_pstate=passive cpufreq.default_governor=performance"
 
-
-def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job,
-        append: str = PASSIVE) -> Result:
-    return options.answers(args, [Guest(name, m, cpus, paths.kernel(args.kernel), job, append,
-                                        trace=True)], selftests=paths.selftests())[0]
-
-
-def fixed(args: argparse.Namespace) -> bool:
-    """The same periodic work at each P-state."""
-    m = machine.load("sapphire-rapids")
-    job = Job([util.TAKE_OVER, util.fixed_step("clocks", 1, util.clocks(m))])
-    result = run(args, f"fixed-{Path(args.kernel).name}", m, 2, job,
-                 PASSIVE + " freq_invariance=off" * args.off)
-    rows = util.fixed(result, util.events(result), "clocks", 1, util.freq_max_khz(m))
-    for r in rows:
-        e = r.errors
-        print(f"{r.khz / 1000:6.0f} MHz  util {e.kernel:7.2f}  expected {e.expected:7.2f}  "
-              f"mean {e.mean:+6.2f} %  worst {e.worst:+6.2f} %  "
-              f"scale {r.scale:6.1f} of {r.wanted_scale:6.1f}")
-    return True
+def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job) -> Result:
+    return options.answers(args, [Guest(
+        f"{name}-{Path(args.kernel).name}", m, cpus, paths.kernel(args.kernel), job,
+        "intel_pstate=passive cpufreq.default_governor=performance", trace=True)],
+        selftests=paths.selftests())[0]
 
 
 def changing(args: argparse.Namespace) -> bool:
@@ -49,7 +33,7 @@ def changing(args: argparse.Namespace) -> bool:
     m = machine.load("sapphire-rapids")
     cells = util.changing_cells()
     job = Job([util.TAKE_OVER, *util.changing_steps(m, cells, args.length)])
-    result = run(args, f"changing-{Path(args.kernel).name}", m, 2, job)
+    result = run(args, "changing", m, 2, job)
     rows, seen = [], util.events(result)
     for mark, every, work in cells:
         e = util.changing(result, seen, mark, util.freq_max_khz(m))
@@ -60,33 +44,6 @@ def changing(args: argparse.Namespace) -> bool:
     publish(args.out / f"changing-{Path(args.kernel).name}.csv",
             ("task", "kernel", "change every ms", "error %"), rows)
     return True
-
-
-def toggles(args: argparse.Namespace) -> bool:
-    """no_turbo or boost switched under load: freq_max follows every time."""
-    well = True
-    for name, append, switch, off in (
-            ("e5-2698-v4", PASSIVE, "$CPU/intel_pstate/no_turbo", 1),
-            ("epyc-7742", "", "$CPU/cpufreq/boost", 0),
-            ("epyc-7763", "amd_pstate=passive", "$CPU/cpufreq/boost", 0)):
-        m, job = machine.load(name), Job()
-        ratio = "$CPU/cpu[0-9]*/freq_invariance/max_ratio"
-        job.step("toggle", "vs-load -c all -d 50 -t 600 & load=$!; sleep 0.1; "
-                 f"on=$(cat {ratio}); wrong=0; for i in $(seq {args.count // 2}); do "
-                 f"put {off} {switch}; [ \"$(cat {ratio} | sort -u)\" = 1024 ] || "
-                 "wrong=$((wrong + 1)); "
-                 f"put {1 - off} {switch}; [ \"$(cat {ratio})\" = \"$on\" ] || "
-                 "wrong=$((wrong + 1)); "
-                 "done; kill $load; echo on $on; echo wrong $wrong")
-        job.step("dmesg", "dmesg")
-        result = run(args, f"toggles-{name}", m, 2, job, append)
-        text = result.text("toggle")
-        warnings = sysfs.warnings(result.text("dmesg"))
-        wrong = int(re.search(r"^wrong (\d+)$", text, re.MULTILINE)[1])	# type: ignore[index]
-        well &= not wrong and not warnings
-        print(f"{name}: {args.count} toggles, {wrong} not followed, "
-              f"{len(warnings)} warnings; {text.splitlines()[0]}")
-    return well
 
 
 def hotplug(args: argparse.Namespace) -> bool:
@@ -102,7 +59,7 @@ def hotplug(args: argparse.Namespace) -> bool:
              "echo freeze >/sys/power/state || echo failed; done")
     job.step("after", f"vs-load -c all -t 0.2; {show}")
     job.step("dmesg", "dmesg | grep -v 'smpboot\\|PM: suspend debug'")
-    result = run(args, f"hotplug-{Path(args.kernel).name}", m, 4, job)
+    result = run(args, "hotplug", m, 4, job)
     failed = sum(result.text(s).count("failed") for s in ("hotplug", "s2idle"))
     warnings = sysfs.warnings(result.text("dmesg"))
     print(result.text("after"))
@@ -128,7 +85,7 @@ def samples(args: argparse.Namespace) -> bool:
                  f"buffer_size_kb; echo >{trace}/trace; {load} >/dev/null 2>&1; "
                  f"grep -E '^(entries|overrun)' {trace}/per_cpu/cpu1/stats; "
                  f"echo 0 >{trace}/events/msr/read_msr/enable")
-    result = run(args, f"samples-{Path(args.kernel).name}", m, 2, job)
+    result = run(args, "samples", m, 2, job)
     for i, load in enumerate(SAMPLED):
         text = result.text(f"samples-{i}")
         entries, overrun = (int(n) for n in re.findall(r": (\d+)$", text, re.MULTILINE))
@@ -139,14 +96,13 @@ def samples(args: argparse.Namespace) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    experiments = {f.__name__: f for f in (fixed, changing, toggles, hotplug, samples)}
+    experiments = {f.__name__: f for f in (changing, hotplug, samples)}
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
-    parser.add_argument("--off", action="store_true", help="fixed without invariance")
     options.where(parser, "studies")
     parser.add_argument("--length", type=int, default=10_000,
                         help="virtual ms of each case of changing")
-    parser.add_argument("--count", type=int, default=1000, help="toggles or rounds")
+    parser.add_argument("--count", type=int, default=1000, help="rounds of hotplug")
     args = parser.parse_args()
     return int(not experiments[args.experiment](args))
 
