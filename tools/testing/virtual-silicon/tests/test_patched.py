@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The patched kernel on every machine, and the commands that boot it."""
+"""The commands that boot the patched kernel."""
 
 from __future__ import annotations
 
@@ -10,30 +10,9 @@ from pathlib import Path
 
 import pytest
 from guests import Guests
-from scenarios import STOCK_MACHINES
 from virtual_silicon import paths
 from virtual_silicon.errors import GuestError
 from virtual_silicon.guest import boot, initramfs
-from virtual_silicon.readers import sysfs
-
-#: Turbo with four active cores over base, from the machines' published data.
-RATIO = {"sapphire-rapids": 3800 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 2200,
-         "e5-2670-v3": 2800 * 1024 // 2300, "e3-1240-v5": 3700 * 1024 // 3500}
-
-
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"patched-{name}"))
-                        for name in STOCK_MACHINES])
-def name(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-def test_invariance_is_on_with_the_four_core_ratio(name: str, guests: Guests) -> None:
-    dmesg = guests.get(f"patched-{name}").text("dmesg")
-    assert sysfs.invariance_ratio(dmesg) == RATIO[name]
-
-
-def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
-    assert sysfs.warnings(guests.get(f"patched-{name}").text("dmesg")) == []
 
 
 def command(config: pytest.Config, out: Path, *options: str,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the base kernel, stock turbostat and stock cpupower say of each machine.
 
-What they read is compared with the published data of the machine, written
-down here once more, and with the model's own count over the same stretch.
+What they read is compared with the model's own count over the same stretch; with the
+published data of the machine, in test_families.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pytest
 from guests import Guests, events
 from scenarios import MARKS, RESIDENCY_MARK, STOCK_MACHINES
+from test_families import PARTS
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace, turbostat
@@ -19,27 +20,6 @@ from virtual_silicon.readers.trace import Trace, Window
 from virtual_silicon.studies import stock_tools as parts
 
 LOADS = list(MARKS)
-
-#: MHz by active cores as published, for as many cores as turbostat prints.
-TURBO_MHZ = {
-    "sapphire-rapids": {2: 3800, 4: 3800, 8: 3600, 12: 3400, 16: 3200, 24: 3100,
-                        32: 3000, 56: 3000},
-    "e5-2698-v4": {1: 3600, 2: 3600, 3: 3400, 4: 3300, 5: 3200, 6: 3100, 7: 3000,
-                   8: 2900},
-    "e5-2670-v3": {1: 3100, 2: 3100, 3: 2900, 4: 2800, 5: 2700, 6: 2600, 7: 2600,
-                   8: 2600, 9: 2600, 10: 2600, 11: 2600, 12: 2600},
-    "e3-1240-v5": {1: 3900, 2: 3900, 3: 3800, 4: 3700},
-}
-#: (lowest, base, 1 core, 4 cores) in MHz
-CLOCKS_MHZ = {"sapphire-rapids": (800, 2000, 3800, 3800),
-              "e5-2698-v4": (1200, 2200, 3600, 3300),
-              "e5-2670-v3": (1200, 2300, 3100, 2800),
-              "e3-1240-v5": (800, 3500, 3900, 3700)}
-#: What the base kernel makes of the turbo registers.  On Sapphire Rapids it
-#: takes the fourth group (12 cores, 3400 MHz) for four cores.
-BASE_RATIO = {"sapphire-rapids": 3400 * 1024 // 2000, "e5-2698-v4": 3300 * 1024 // 2200,
-              "e5-2670-v3": 2800 * 1024 // 2300, "e3-1240-v5": 3700 * 1024 // 3500}
-
 
 @dataclass
 class StockTools:
@@ -63,33 +43,8 @@ def stock(request: pytest.FixtureRequest, guests: Guests) -> StockTools:
     return StockTools(request.param, result, events(result))
 
 
-def test_every_step_ran(stock: StockTools) -> None:
-    failed = [s.name for s in stock.result.answer.sections.values() if s.status]
-    assert not failed and stock.result.status == 0
-
-
-def test_kernel_has_nothing_to_complain_of(stock: StockTools) -> None:
-    assert sysfs.warnings(stock.result.text("dmesg")) == []
-    assert sysfs.warnings(stock.result.console) == []
-
-
-def test_kernel_turns_invariance_on(stock: StockTools) -> None:
-    ratio = sysfs.invariance_ratio(stock.result.text("dmesg"))
-    assert ratio == BASE_RATIO[stock.name]
-
-
-def test_turbostat_reads_base_and_lowest_clock(stock: StockTools) -> None:
-    header = turbostat.header(stock.result.text("header"))
-    assert (header.low, header.base) == CLOCKS_MHZ[stock.name][:2]
-
-
-def test_turbostat_reads_turbo_table(stock: StockTools) -> None:
-    header = turbostat.header(stock.result.text("header"))
-    assert header.turbo == TURBO_MHZ[stock.name]
-
-
 def test_cpupower_reads_limits_and_driver(stock: StockTools) -> None:
-    low, _, high, _ = CLOCKS_MHZ[stock.name]
+    low, high = PARTS[stock.name].low, max(PARTS[stock.name].turbo.values())
     text = stock.result.text("frequency-info")
     low_text = f"{low} MHz" if low < 1000 else f"{low / 1000:.2f} GHz"
     assert f"hardware limits: {low_text} - {high / 1000:.2f} GHz" in text
@@ -130,20 +85,9 @@ def test_writing_a_constant_register_faults(stock: StockTools) -> None:
     assert stock.result.text("registers").splitlines()[-1] == "0xce fault"
 
 
-def test_one_busy_cpu_reaches_single_core_turbo(stock: StockTools) -> None:
-    row = stock.table("one").cpus[STOCK_MACHINES[stock.name] - 1]
-    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[stock.name][2], rel=0.01)
-    assert row["Busy%"] > 98
-
-
 def test_all_busy_reach_turbo_of_that_many(stock: StockTools) -> None:
     for row in stock.table("all").cpus.values():
-        assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[stock.name][3], rel=0.01)
-
-
-def test_no_turbo_means_base(stock: StockTools) -> None:
-    row = stock.table("no_turbo").cpus[STOCK_MACHINES[stock.name] - 1]
-    assert row["Bzy_MHz"] == pytest.approx(CLOCKS_MHZ[stock.name][1], rel=0.01)
+        assert row["Bzy_MHz"] == pytest.approx(PARTS[stock.name].four, rel=0.01)
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -228,6 +172,6 @@ def test_full_load_costs_what_the_power_model_says(stock: StockTools) -> None:
     """All CPUs at their clock, from the model's formula, not its counter."""
     m, window = machine.load(stock.name), stock.window("all")
     busy = sum(cpu.busy for cpu in window.cpus.values())
-    ratio = round(CLOCKS_MHZ[stock.name][3] * 1000 / m.bus_khz)
+    ratio = round(PARTS[stock.name].four * 1000 / m.bus_khz)
     watts = busy * m.active_w(ratio) + m.power.uncore_w
     assert window.package_j / window.seconds == pytest.approx(watts, rel=0.02)
