@@ -727,15 +727,15 @@ def schedutil(m: Machine, cpus: int) -> Steps:
 
 #: Cycles of 1000 instructions in the kernel and in user space.
 RATES = ((1000, 8000), (2000, 8000), (1000, 4000), (2000, 4000))
-CALLS_MARK, CALLS_TIMES = 70, 5
+CALLS_MARK, CALLS_TIMES = 70, 10
 
 
 def rates(m: Machine, cpus: int) -> Steps:
-    """System calls on one CPU, several times, then work in user space."""
+    """System calls on one CPU for less than a tick, several times, then work in user space."""
     yield "settle", "sleep 2"
     for mark in range(CALLS_MARK, CALLS_MARK + 2 * CALLS_TIMES, 2):
         yield (f"calls-{mark}", f"vs-msr 1 {MARK}={mark}; "
-               "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=20000; "
+               "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=5000; "
                f"vs-msr 1 {MARK}={mark + 1}")
     yield "user", "vs-load -c 1 -t 0.2"
 
