@@ -17,9 +17,9 @@
 #include <linux/sched.h>
 #include <linux/time64.h>
 
-#define HOLDOFF_SMALL	(SCHED_CAPACITY_SCALE / 16)	/* rises by less are small */
-#define HOLDOFF_NOISE	(SCHED_CAPACITY_SCALE / 64)
-#define HOLDOFF_SETTLE	(10 * NSEC_PER_MSEC)
+#define HOLDOFF_SMALL(unit)	((unit) / 16)	/* rises by less are small */
+#define HOLDOFF_NOISE(unit)	((unit) / 64)
+#define HOLDOFF_SETTLE		(10 * NSEC_PER_MSEC)
 
 /**
  * struct holdoff - what is known of the present level
@@ -53,7 +53,8 @@ static inline bool holdoff_has(const struct holdoff *h, u32 util)
 static inline void holdoff_set(struct holdoff *h, u32 unit, u32 util)
 {
 	*h = (struct holdoff){
-		.unit = unit, .set = util, .lo = util - min(util, HOLDOFF_NOISE), .hi = util,
+		.unit = unit, .set = util, .hi = util,
+		.lo = util - min(util, HOLDOFF_NOISE(unit)),
 	};
 }
 

@@ -68,6 +68,8 @@ static void test_unit(struct kunit *test)
 	}
 	h = (struct holdoff){ };
 	KUNIT_EXPECT_FALSE_MSG(test, holdoff_knows(&h, CAP), "at the start");
+	holdoff_set(&h, 160, 100);
+	KUNIT_EXPECT_EQ_MSG(test, h.lo, 98, "noise of a small CPU");
 }
 
 /* Requests of one small rise, one after the other */

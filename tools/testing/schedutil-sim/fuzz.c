@@ -164,8 +164,8 @@ static struct need need_of(int cpu)
 		top = fmin2(cap, rq->uclamp[UCLAMP_MAX].value);
 	}
 	extra = m.now - st.called[cpu] > shim_tick_ns + differ() ? 0 : st.boost[cpu] * cap / 1024;
-	n.lo = wanted(st.saturated[cpu] ? cap : used, n.floor, top);
-	n.hi = wanted(st.may_saturate[cpu] ? cap : fmax2(used, extra), n.floor, top);
+	n.lo = wanted(st.saturated[cpu] && shim_invariant ? cap : used, n.floor, top);
+	n.hi = wanted(st.may_saturate[cpu] && shim_invariant ? cap : fmax2(used, extra), n.floor, top);
 	n.capped = sched_uclamp_used && rq->uclamp[UCLAMP_MAX].value < 1024 &&
 		   fmin2(fmax2(a->util_avg, a->util_est), cap) + rq->avg_rt.util_avg >=
 		   rq->uclamp[UCLAMP_MAX].value;
@@ -267,7 +267,6 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	struct need n = policy_need(), own = need_of(cpu);
 	unsigned long lo = level_of(n.lo - ROUNDING), hi = level_of(n.hi), was = o.level, now;
 	double dl = bandwidth(cpu), slack = on_perf_path() ? 3 : KHZ_STEP;
-	double unit = o.whole / shim_capacity;
 	bool must_rise, must_fall, more_dl = dl > o.floor_max[cpu], limits = o.limits;
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided), busy = busy_for(cpu) >= BUSY;
@@ -296,13 +295,13 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		bool asked = level_of(own.lo - ROUNDING) > was;
 
 		note(&o.more, rise > 0);
-		note(&o.large_more, rise >= unit * 64 + slack);
+		note(&o.large_more, rise >= o.whole / 16 + slack);
 		note(&o.rising, rise > 0 && o.due && (asked || looked(o.more)));
 		must_rise = must_rise && rise > 0 &&
 			    ((asked ? o.large_more || !busy : looked(o.large_more)) ||
 			     passed(o.rising, SETTLE + two_ticks()));
 
-		note(&o.less, fall > unit * 16 + slack);
+		note(&o.less, fall > o.whole / 64 + slack);
 		must_fall = shared() ? looked(o.less) && looked(o.due) :
 			    o.due && o.less && (free || (!idle && st.idled > st.called_last));
 	}
@@ -313,8 +312,8 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	if (on_perf_path() && (o.due || o.requested)) {
 		unsigned long told = o.requested ? o.got_min : o.told;
 
-		require(FLOOR, told + (run.ours ? 17 : 1) > own.floor &&
-			told < own.floor + (run.ours ? 65 : 1),
+		require(FLOOR, told + (run.ours ? shim_capacity / 64 + 1 : 1) > own.floor &&
+			told < own.floor + (run.ours ? shim_capacity / 16 + 1 : 1),
 			"the driver does not know what deadlines and clamps say");
 	}
 	if (!thread_pending()) {
