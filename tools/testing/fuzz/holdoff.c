@@ -11,7 +11,7 @@ static void one(struct input *in)
 	while (in->at < in->end) {
 		u32 util = take_below(in, 4096), lo = h.lo, hi = h.hi;
 		u8 what = take(in, 1);
-		u32 unit = what & 16 ? take_below(in, 3) : h.unit;
+		u32 unit = what & 16 ? take_below(in, 3) * 512 : h.unit, noise = unit / 64;
 		bool known = unit == h.unit;
 
 		PROPERTY(holdoff_knows(&h, unit) == (unit && known));
@@ -21,7 +21,7 @@ static void one(struct input *in)
 		case 0:
 			holdoff_set(&h, unit, util);
 			PROPERTY(h.unit == unit && h.set == util && h.hi == util);
-			PROPERTY(h.lo <= util && util - h.lo <= 16 && (util - h.lo == 16 || !h.lo));
+			PROPERTY(h.lo <= util && util - h.lo <= noise && (util - h.lo == noise || !h.lo));
 			wanted = 0;
 			break;
 		case 1:
