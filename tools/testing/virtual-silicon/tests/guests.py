@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+import pytest
 import scenarios
 from virtual_silicon import paths
 from virtual_silicon.guest import boot, initramfs, pool
@@ -25,6 +27,11 @@ def events(result: boot.Result) -> trace.Trace:
 def window(result: boot.Result, mark: int) -> trace.Window:
     """From a mark to the next."""
     return trace.window(events(result), mark, mark + 1)
+
+
+def each(names: Iterable[str], prefix: str = "") -> list:
+    """A case for each name, marked with the guest that it boots."""
+    return [pytest.param(name, marks=pytest.mark.boots(prefix + name)) for name in names]
 
 
 class Guests:

@@ -6,17 +6,14 @@ from __future__ import annotations
 import statistics
 
 import pytest
-from guests import Guests
+from guests import Guests, each
 from scenarios import C02_KHZ, C02_LOADS, IDLE_POLL, IDLE_STATES
 from virtual_silicon.guest import boot
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace
 
-BOOTS = {name: pytest.param(name, marks=pytest.mark.boots(f"idle-{name}"))
-         for name in IDLE_STATES}
 
-
-@pytest.fixture(params=BOOTS.values())
+@pytest.fixture(params=each(IDLE_STATES, "idle-"))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -50,17 +47,12 @@ def test_teo_can_be_selected(guests: Guests) -> None:
 
 
 #: On the default machine make test runs all kselftests.
-@pytest.mark.parametrize("name", [BOOTS[name] for name in IDLE_STATES if name != "default"])
+@pytest.mark.parametrize("name", each((name for name in IDLE_STATES if name != "default"), "idle-"))
 def test_kselftest(name: str, guests: Guests) -> None:
     result = guests.get(f"idle-{name}")
     text = result.text("kselftest")
     assert result.step_status("kselftest") == 0, text
     assert "not ok" not in text and "ok 3 " in text
-
-
-def test_kernel_has_nothing_to_complain_of(name: str, guests: Guests) -> None:
-    lines = sysfs.warnings(guests.get(f"idle-{name}").text("dmesg"))
-    assert lines == []
 
 
 @pytest.fixture
@@ -164,14 +156,8 @@ def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
     assert mperf > 0.95 * 0.2 * m.tsc_khz * 1000	# 20 % of it were busy
 
 
-@pytest.mark.boots("c02")
-def test_kernel_is_silent(c02: boot.Result) -> None:
-    assert sysfs.warnings(c02.text("dmesg")) == []
-
-
 @pytest.mark.parametrize("what", IDLE_POLL)
-@pytest.mark.parametrize("loop", [pytest.param(name, marks=pytest.mark.boots(name))
-                                  for name in ("poll-state", "poll-loop")])
+@pytest.mark.parametrize("loop", each(("poll-state", "poll-loop")))
 def test_polling_loops_rest_by_umwait(loop: str, what: str, guests: Guests) -> None:
     result = guests.get(loop)
     assert result.trace is not None
@@ -183,9 +169,3 @@ def test_polling_loops_rest_by_umwait(loop: str, what: str, guests: Guests) -> N
     expected = {"c01": "C0.1", "c02": "C0.2"}.get(what)
     for state, share in rested.items():
         assert share > 0.9 if state == expected else share == 0, rested
-
-
-@pytest.mark.boots("poll-state", "poll-loop")
-def test_kernel_is_silent_in_polling_loops(guests: Guests) -> None:
-    for name in ("poll-state", "poll-loop"):
-        assert sysfs.warnings(guests.get(name).text("dmesg")) == []

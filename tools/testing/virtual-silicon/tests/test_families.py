@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from guests import Guests, window
+from guests import Guests, each, window
 from scenarios import FAMILY_MACHINES, MARKS, STOCK_MACHINES
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
@@ -89,23 +89,11 @@ class Family:
         return window(self.result, mark)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"{kind}-{name}"))
-                        for kind, names in (("stock", STOCK_MACHINES), ("family", FAMILY_MACHINES))
-                        for name in names])
+@pytest.fixture(params=each(STOCK_MACHINES, "stock-") + each(FAMILY_MACHINES, "family-"))
 def family(request: pytest.FixtureRequest, guests: Guests) -> Family:
     name = request.param
     return Family(name, guests.get(f"{'stock' if name in STOCK_MACHINES else 'family'}-{name}"),
                   PARTS[name])
-
-
-def test_every_step_ran(family: Family) -> None:
-    failed = [s.name for s in family.result.answer.sections.values() if s.status]
-    assert not failed and family.result.status == 0
-
-
-def test_kernel_has_nothing_to_complain_of(family: Family) -> None:
-    assert sysfs.warnings(family.result.text("dmesg")) == []
-    assert sysfs.warnings(family.result.console) == []
 
 
 def test_turbostat_reads_base_and_lowest_clock(family: Family) -> None:
@@ -151,18 +139,9 @@ def test_no_turbo_means_base(family: Family) -> None:
         pytest.approx(family.published.base, rel=0.01)
 
 
-PATCHED = pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.boots(
-    f"patched-{name}")) for name in PARTS])
-
-
-@PATCHED
+@pytest.mark.parametrize("name", each(PARTS, "patched-"))
 def test_patched_kernel_ratio(name: str, result: Result) -> None:
     assert sysfs.invariance_ratio(result.text("dmesg")) == PARTS[name].patched_ratio
-
-
-@PATCHED
-def test_patched_kernel_has_nothing_to_complain_of(name: str, result: Result) -> None:
-    assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @pytest.mark.boots("family-xeon-phi-7250")

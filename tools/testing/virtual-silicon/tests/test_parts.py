@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import pytest
+from guests import each
 from scenarios import PART_MACHINES
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.guest.job import Answer
 from virtual_silicon.studies import stock_tools
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.boots(
-    f"part-{name}")) for name in PART_MACHINES])
+@pytest.mark.parametrize("name", each(PART_MACHINES, "part-"))
 def test_guest_sees_what_was_read_on_the_part(name: str, result: Result) -> None:
     row = stock_tools.parts_row(stock_tools.parts()[name], result)
     assert not row.wrong, row.cells

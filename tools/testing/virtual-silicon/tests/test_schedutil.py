@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from guests import Guests
 from scenarios import SCHEDUTIL_REFUSED
-from virtual_silicon.readers import sysfs
+from virtual_silicon.guest.boot import Result
 
 pytestmark = pytest.mark.boots("schedutil")
 
@@ -17,22 +16,18 @@ def values(text: str) -> dict[str, int]:
             for name, _, value in (line.partition(":") for line in text.split())}
 
 
-def test_defaults(guests: Guests) -> None:
-    found = values(guests.get("schedutil").text("defaults"))
+def test_defaults(result: Result) -> None:
+    found = values(result.text("defaults"))
     assert found == {"rate_limit_us": 500, "chains": 0}
 
 
 @pytest.mark.parametrize("name", SCHEDUTIL_REFUSED)
-def test_values_out_of_range_change_nothing(guests: Guests, name: str) -> None:
-    assert guests.get("schedutil").text(f"refused-{name}") == ""
+def test_values_out_of_range_change_nothing(result: Result, name: str) -> None:
+    assert result.text(f"refused-{name}") == ""
 
 
-def test_a_task_that_becomes_cpu_bound_is_soon_at_the_top(guests: Guests) -> None:
+def test_a_task_that_becomes_cpu_bound_is_soon_at_the_top(result: Result) -> None:
     """The base takes 130 ms and more."""
-    rows = [line.split() for line in guests.get("schedutil").text("steps").splitlines()]
+    rows = [line.split() for line in result.text("steps").splitlines()]
     assert len(rows) == 5
     assert all(float(first) <= 16 for first, *_ in rows), rows
-
-
-def test_kernel_has_nothing_to_complain_of(guests: Guests) -> None:
-    assert sysfs.warnings(guests.get("schedutil").text("dmesg")) == []

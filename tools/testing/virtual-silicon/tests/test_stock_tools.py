@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from guests import Guests, events
+from guests import Guests, each, events
 from scenarios import MARKS, RESIDENCY_MARK, STOCK_MACHINES
 from test_families import PARTS
 from virtual_silicon.guest.boot import Result
@@ -36,8 +36,7 @@ class StockTools:
         return trace.window(self.trace, MARKS[load], MARKS[load] + 1)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.boots(f"stock-{name}"))
-                        for name in STOCK_MACHINES])
+@pytest.fixture(params=each(STOCK_MACHINES, "stock-"))
 def stock(request: pytest.FixtureRequest, guests: Guests) -> StockTools:
     result = guests.get(f"stock-{request.param}")
     return StockTools(request.param, result, events(result))

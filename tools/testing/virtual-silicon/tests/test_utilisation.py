@@ -13,7 +13,6 @@ from guests import Guests
 from scenarios import KINDS_KHZ, KINDS_MARKS, LIMITED_RATIO
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
-from virtual_silicon.readers import sysfs
 from virtual_silicon.studies.invariance import pelt
 from virtual_silicon.studies.invariance import utilisation as util
 
@@ -60,9 +59,6 @@ class TestFixedClocks:
         row, = util.fixed(result, util.events(result), step, mark,
                           base if step == "no-turbo" else util.freq_max_khz(GROUPS))
         assert row.scale == pytest.approx(scale, rel=0.01)
-
-    def test_kernel_has_nothing_to_complain_of(self, result: Result) -> None:
-        assert sysfs.warnings(result.text("dmesg")) == []
 
 
 @pytest.mark.boots("utilisation-bytes")
