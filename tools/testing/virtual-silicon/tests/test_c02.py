@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import statistics
 
+import guests
 import pytest
-from guests import Guests, each
+from guests import each
 from scenarios import C02_KHZ, C02_LOADS, IDLE_POLL, IDLE_STATES
 from virtual_silicon.guest import boot
 from virtual_silicon.machine import machine
@@ -18,8 +19,8 @@ def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_states_at_boot(name: str, guests: Guests) -> None:
-    states = sysfs.idle_states(guests.get(f"idle-{name}").text("cpuidle"))
+def test_states_at_boot(name: str, result: boot.Result) -> None:
+    states = sysfs.idle_states(result.text("cpuidle"))
     expected = IDLE_STATES[name][2].split()
     found = [("-" if s.disabled else "") + s.name for s in states.get(0, [])]
     if expected:
@@ -28,10 +29,9 @@ def test_states_at_boot(name: str, guests: Guests) -> None:
         assert not any("C0." in name for name in found)
 
 
-def test_boot_says_that_numbers_have_moved(name: str, guests: Guests) -> None:
+def test_boot_says_that_numbers_have_moved(name: str, result: boot.Result) -> None:
     names = IDLE_STATES[name][2].replace("-", "").split()
-    said = [line for line in guests.get(f"idle-{name}").text("dmesg").splitlines()
-            if "intel_idle: state1 is" in line]
+    said = [line for line in result.text("dmesg").splitlines() if "intel_idle: state1 is" in line]
     if len(names) > 2 and names[1].startswith("C0."):
         assert len(said) == 1 and f"{names[1]};" in said[0]
         assert f"{names[2]} to {names[-1]} are state2 to state{len(names) - 1}," in said[0]
@@ -40,30 +40,23 @@ def test_boot_says_that_numbers_have_moved(name: str, guests: Guests) -> None:
 
 
 @pytest.mark.boots("idle-default")
-def test_teo_can_be_selected(guests: Guests) -> None:
-    default, available, now = guests.get("idle-default").text("governors").splitlines()
+def test_teo_can_be_selected(result: boot.Result) -> None:
+    default, available, now = result.text("governors").splitlines()
     assert {"menu", "teo"} <= set(available.split())
     assert default == "menu" and now == "teo"
 
 
 #: On the default machine make test runs all kselftests.
 @pytest.mark.parametrize("name", each((name for name in IDLE_STATES if name != "default"), "idle-"))
-def test_kselftest(name: str, guests: Guests) -> None:
-    result = guests.get(f"idle-{name}")
+def test_kselftest(name: str, result: boot.Result) -> None:
     text = result.text("kselftest")
     assert result.step_status("kselftest") == 0, text
     assert "not ok" not in text and "ok 3 " in text
 
 
 @pytest.fixture
-def c02(guests: Guests) -> boot.Result:
-    return guests.get("c02")
-
-
-@pytest.fixture
-def events(c02: boot.Result) -> trace.Trace:
-    assert c02.trace is not None
-    return trace.read(c02.trace)
+def events(result: boot.Result) -> trace.Trace:
+    return guests.events(result)
 
 
 def model_used(events: trace.Trace, mark: int, state: str) -> tuple[dict[str, int], float]:
@@ -96,7 +89,7 @@ OUTSIDE_ENTRIES = 24
 @pytest.mark.boots("c02")
 @pytest.mark.parametrize("load", C02_LOADS)
 def test_entries_and_time_as_the_model_counts(
-        load: str, c02: boot.Result, events: trace.Trace) -> None:
+        load: str, result: boot.Result, events: trace.Trace) -> None:
     """An entry of the kernel's is a rest, or several that the limit ends.
 
     The kernel's time has the exit latency in it, which the model counts apart.
@@ -108,7 +101,7 @@ def test_entries_and_time_as_the_model_counts(
     reasons, seconds = model_used(events, C02_LOADS[load][0], state)
     ended = sum(reasons.values()) - reasons.get("limit", 0)
     seconds += sum(reasons.values()) * exit_ns / 1e9
-    entries, kernel_seconds = kernel_used(c02.text(load))
+    entries, kernel_seconds = kernel_used(result.text(load))
     assert ended > 200
     assert entries == pytest.approx(ended, rel=0.01, abs=OUTSIDE_ENTRIES)
     assert kernel_seconds == pytest.approx(seconds, rel=0.01, abs=2 * OUTSIDE_S)
@@ -130,26 +123,26 @@ def test_wakeups_are_stores(events: trace.Trace) -> None:
 
 
 @pytest.mark.boots("c02")
-def test_interrupts_do_not_wait_for_the_way_out(c02: boot.Result) -> None:
+def test_interrupts_do_not_wait_for_the_way_out(result: boot.Result) -> None:
     """Published: 22 % later than from POLL; after the way out it would be three times."""
-    poll, rested = (statistics.median(map(int, c02.text(f"interrupts-{s}").split()))
+    poll, rested = (statistics.median(map(int, result.text(f"interrupts-{s}").split()))
                     for s in (0, 1))
     assert 1.05 < rested / poll < 1.6
 
 
 @pytest.mark.boots("c02")
-def test_no_wakeup_is_late(c02: boot.Result) -> None:
+def test_no_wakeup_is_late(result: boot.Result) -> None:
     """Two quanta of the emulator's and the exit latency leave no room for 100 us."""
-    rows = [line.split() for line in c02.text("wakeups").splitlines()[1:]]
+    rows = [line.split() for line in result.text("wakeups").splitlines()[1:]]
     assert [row[0] for row in rows] == ["store", "ipi", "nmi", "irq", "timer"]
     for kind, count, late, *_ in rows:
         assert int(count) > 200 and late == "0", kind
 
 
 @pytest.mark.boots("c02")
-def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
+def test_frequency_ratio_of_a_cpu_that_rests_in_c02(result: boot.Result) -> None:
     """APERF over MPERF is the clock's ratio; MPERF itself is no busy time."""
-    rises = sysfs.msr_rises(*c02.text("resting").split("--"))
+    rises = sysfs.msr_rises(*result.text("resting").split("--"))
     m = machine.load("sapphire-rapids")
     aperf, mperf = rises[0xE8], rises[0xE7]
     assert aperf / mperf * m.tsc_khz == pytest.approx(C02_KHZ, rel=0.002)
@@ -158,10 +151,7 @@ def test_frequency_ratio_of_a_cpu_that_rests_in_c02(c02: boot.Result) -> None:
 
 @pytest.mark.parametrize("what", IDLE_POLL)
 @pytest.mark.parametrize("loop", each(("poll-state", "poll-loop")))
-def test_polling_loops_rest_by_umwait(loop: str, what: str, guests: Guests) -> None:
-    result = guests.get(loop)
-    assert result.trace is not None
-    events = trace.read(result.trace)
+def test_polling_loops_rest_by_umwait(loop: str, what: str, events: trace.Trace) -> None:
     mark = IDLE_POLL[what]
     seconds = (events.mark(mark + 1).time_ns - events.mark(mark).time_ns) / 1e9
     rested = {state: model_used(events, mark, state)[1] / seconds / 2

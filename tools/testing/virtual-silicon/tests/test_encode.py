@@ -17,8 +17,7 @@ INTEL = [name for name in machine.names()
          if machine.load(name).vendor == "GenuineIntel"]
 
 
-def load(name: str) -> Machine:
-    return machine.load(name)
+load = machine.load
 
 
 def kaby_lake() -> Machine:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
-from guests import Guests, each
+from guests import each
 from scenarios import (
     BAD_POLICIES,
     FAMILY_MACHINES,
@@ -17,6 +17,7 @@ from scenarios import (
     STOCK_MACHINES,
     TOGGLES,
 )
+from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, turbostat
 
@@ -49,9 +50,9 @@ def state(text: str) -> State:
 
 
 @pytest.mark.parametrize("name", each((*STOCK_MACHINES, *FAMILY_MACHINES), "patched-"))
-def test_turbo_table_is_the_machines_and_turbostats(name: str, guests: Guests) -> None:
+def test_turbo_table_is_the_machines_and_turbostats(name: str, result: Result) -> None:
     """sysfs, the machine file, and what stock turbostat printed in the same guest."""
-    result, m = guests.get(f"patched-{name}"), machine.load(name)
+    m = machine.load(name)
     table = {int(cores): int(khz) for cores, khz in
              (line.split() for line in result.text("turbo-table").splitlines() if line)}
     for cores, khz in table.items():
@@ -67,8 +68,8 @@ class TestControl:
     pytestmark = pytest.mark.boots("invariance-control")
 
     @pytest.fixture
-    def text(self, guests: Guests):
-        return guests.get("invariance-control").text
+    def text(self, result: Result):
+        return result.text
 
     def test_unknown_word_at_boot_keeps_the_default(self, text) -> None:
         boot = state(text("boot"))
@@ -124,10 +125,6 @@ def looks(text: str, tsc_khz: int) -> list[Look]:
 class TestFaults:
     pytestmark = pytest.mark.boots("invariance-faults")
     MS = 1_000_000
-    @pytest.fixture
-    def result(self, guests: Guests):
-        return guests.get("invariance-faults")
-
     @pytest.mark.parametrize("second", FAULT_SECONDS)
     def test_scale_stays_sane(self, result, second: int) -> None:
         """Busy CPUs at the highest clock: the fault does not reach the scale.
@@ -159,8 +156,8 @@ class TestFaults:
         assert state(result.text("invariance")).common["enabled"] == "1"
 
     @pytest.mark.boots("invariance-faults-base")
-    def test_base_kernel_gives_up(self, guests: Guests) -> None:
-        dmesg = guests.get("invariance-faults-base").text("dmesg")
+    def test_base_kernel_gives_up(self, result) -> None:
+        dmesg = result.text("dmesg")
         assert "went wobbly" in dmesg and "unchecked MSR access" in dmesg
 
 
@@ -175,9 +172,8 @@ class TestBoost:
         m = machine.load(AMD[driver][0])
         return m.turbo.ratios[0] * 1024 // m.base_ratio
 
-    def test_policies(self, guests: Guests, driver: str) -> None:
-        text = guests.get(f"invariance-{driver}").text
-        boost = self.boost(driver)
+    def test_policies(self, result: Result, driver: str) -> None:
+        text, boost = result.text, self.boost(driver)
         wanted = {"boost": boost, "midpoint": (boost + 1024) // 2, "nominal": 1024}
         assert state(text("boot")).common["policy"] == AMD[driver][1]
         for word, ratio in wanted.items():
@@ -187,11 +183,10 @@ class TestBoost:
         assert text("policy-4c").startswith("4c:refused")
         assert state(text("policy-4c")).common["policy"] == "nominal"
 
-    def test_boost_is_followed_at_once(self, guests: Guests, driver: str) -> None:
+    def test_boost_is_followed_at_once(self, result: Result, driver: str) -> None:
         middle = (self.boost(driver) + 1024) // 2
         base = machine.load(AMD[driver][0]).tsc_khz
-        lines = [line for line in guests.get(f"invariance-{driver}").text("boost").splitlines()
-                 if line]
+        lines = [line for line in result.text("boost").splitlines() if line]
         assert len(lines) == 2 * TOGGLES
         for line in lines:
             on, *ratios = line.partition("/")[0].split()
@@ -201,19 +196,18 @@ class TestBoost:
             for ratio, top in zip(ratios, tops):
                 assert int(ratio) / 1024 * base <= int(top) + base / 1024
 
-    def test_boost_of_single_policies(self, guests: Guests, driver: str) -> None:
+    def test_boost_of_single_policies(self, result: Result, driver: str) -> None:
         """CPUs of one kind share freq_max: that of those that have boost."""
         middle = (self.boost(driver) + 1024) // 2
-        found = [int(n) for n in guests.get(f"invariance-{driver}").text("local-boost").split()]
+        found = [int(n) for n in result.text("local-boost").split()]
         wanted = [ratio for ratio in (middle, 1024, middle, 1024, middle) for _ in (0, 1)]
         assert found == pytest.approx(wanted, abs=8)
 
 
 @pytest.mark.boots("invariance-two-kinds")
-def test_amd_cores_of_two_kinds_have_a_ratio_each(guests: Guests) -> None:
+def test_amd_cores_of_two_kinds_have_a_ratio_each(result: Result) -> None:
     """Highest over nominal performance: 196 / 128 of the fast core, 140 / 128 of the
     others, which CPUID 80000026H tells apart."""
-    result = guests.get("invariance-two-kinds")
     now = state(result.text("invariance"))
     assert now.common["enabled"] == "1" and now.common["policy"] == "boost"
     assert now.of("max_ratio") == [1568, 1120, 1120, 1120]
@@ -221,11 +215,10 @@ def test_amd_cores_of_two_kinds_have_a_ratio_each(guests: Guests) -> None:
 
 @pytest.mark.parametrize("msr", [pytest.param(msr, id=f"{msr:#x}", marks=pytest.mark.boots(
     f"gp-{msr:#x}")) for msr in GP_AT_BOOT])
-def test_register_that_faults_at_boot(msr: int, guests: Guests) -> None:
+def test_register_that_faults_at_boot(msr: int, result: Result) -> None:
     """Without counts of cores the ratios are still bytes; without any other of them
     there is no invariance. A counter that cannot be read is complained of once, as by the
     base."""
-    result = guests.get(f"gp-{msr:#x}")
     now, usable = state(result.text("invariance")), msr == 0x1AE
     assert now.common["enabled"] == str(int(usable))
     table = msr not in (0xCE, 0x1AD)

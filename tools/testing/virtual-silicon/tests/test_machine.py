@@ -126,9 +126,8 @@ BAD_TABLES = [
 
 @pytest.mark.parametrize("text,reason", BAD_TABLES, ids=[text for text, _ in BAD_TABLES])
 def test_bad_table_names_line_and_reason(text: str, reason: str) -> None:
-    with pytest.raises(MachineError) as error:
+    with pytest.raises(MachineError, match=re.escape(reason)) as error:
         parse(GOOD + text)
-    assert reason in str(error.value)
     first = len(GOOD.splitlines()) + 1
     assert error.value.line in range(first, first + len(text.splitlines()))
 
@@ -284,9 +283,8 @@ def test_part_changes_an_idle_state_by_its_name() -> None:
 ])
 def test_wrong_change_by_name(change: str, reason: str) -> None:
     text = PARTS.replace("idle.C6.exit_us = 120", change)
-    with pytest.raises(MachineError) as error:
+    with pytest.raises(MachineError, match=re.escape(reason)) as error:
         machine.parse(text, Path("test.toml"), "second")
-    assert reason in str(error.value)
     assert text.splitlines()[error.value.line - 1] == change
 
 
@@ -311,9 +309,8 @@ def test_tables_of_another_machine() -> None:
     ("like = \"platinum-8180\"", "[like] must be a table"),
 ])
 def test_tables_of_a_wrong_machine(like: str, reason: str) -> None:
-    with pytest.raises(MachineError) as error:
+    with pytest.raises(MachineError, match=re.escape(reason)) as error:
         parse(like + "\n" + GOOD)
-    assert reason in str(error.value)
     assert error.value.line == 1
 
 
@@ -374,9 +371,8 @@ BAD_CLASSES = [
 @pytest.mark.parametrize("text,at,reason", BAD_CLASSES,
                          ids=[reason for _, _, reason in BAD_CLASSES])
 def test_bad_class_names_line_and_reason(text: str, at: int, reason: str) -> None:
-    with pytest.raises(MachineError) as error:
+    with pytest.raises(MachineError, match=re.escape(reason)) as error:
         parse(GOOD + "[[class]]\n" + text)
-    assert reason in str(error.value)
     assert error.value.line == GOOD.count("\n") + 1 + at
 
 
@@ -412,9 +408,8 @@ def test_good_file_is_accepted() -> None:
 def test_bad_file_names_line_and_reason(old: str, new: str, at: str | None,
                                         reason: str) -> None:
     assert GOOD.count(old + "\n") == 1
-    with pytest.raises(MachineError) as error:
+    with pytest.raises(MachineError, match=re.escape(reason)) as error:
         parse(GOOD.replace(old + "\n", new + "\n"))
-    assert reason in str(error.value)
     if at is not None:
         line = LINES[at] + new.count("\n")	# a key that was put below it
         assert str(error.value).startswith(f"test.toml:{line}: ")

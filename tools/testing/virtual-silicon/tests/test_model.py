@@ -97,9 +97,7 @@ def acpi_name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str,
-                                                   guests: Guests) -> None:
-    result = guests.get(f"acpi-{acpi_name}")
+def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str, result: Result) -> None:
     freq = sysfs.pairs(result.text("cpufreq"))
     m = machine.load(acpi_name)
     for cpu in range(SCENARIOS[f"acpi-{acpi_name}"].cpus):
@@ -110,8 +108,7 @@ def test_acpi_driver_binds_and_has_all_frequencies(acpi_name: str,
         assert listed == [mhz * 1000 for mhz, _, _ in ssdt.pstates(m)]
 
 
-def test_acpi_requests_take_effect(acpi_name: str, guests: Guests) -> None:
-    result = guests.get(f"acpi-{acpi_name}")
+def test_acpi_requests_take_effect(acpi_name: str, result: Result) -> None:
     m = machine.load(acpi_name)
     for mark, ratio in ((30, m.min_ratio), (32, m.max_ratio), (34, m.base_ratio)):
         assert window(result, mark).cpus[1].mhz == pytest.approx(m.mhz(ratio), rel=0.01)
@@ -136,10 +133,9 @@ def test_model_report_agrees_with_trace(result: Result) -> None:
 
 
 @pytest.fixture
-def hour(guests: Guests) -> tuple[trace.Mark, trace.Mark]:
-    result = guests.get("hour")
-    assert result.status == 0 and result.trace
-    t = trace.read(result.trace)
+def hour(result: Result) -> tuple[trace.Mark, trace.Mark]:
+    assert result.status == 0
+    t = events(result)
     return t.mark(HOUR_MARK), t.mark(HOUR_MARK + 1)
 
 

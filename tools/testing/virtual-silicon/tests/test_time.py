@@ -68,9 +68,8 @@ def test_report_states_both_rates(result: Result) -> None:
 
 @pytest.mark.parametrize("quantum", [
     pytest.param(ns, marks=pytest.mark.boots(f"wakes-{ns}")) for ns in (1_000, 10_000)])
-def test_wake_up_takes_the_same_in_both_directions(guests: Guests, quantum: int) -> None:
+def test_wake_up_takes_the_same_in_both_directions(result: Result, quantum: int) -> None:
     """By whom and whatever the numbers; today's way made it 0 and up to 10 us."""
-    result = guests.get(f"wakes-{quantum}")
     medians = {}
     for caller, callee in PAIRS:
         samples = [int(ns) for ns in result.text(f"wake-{caller}-{callee}").split()]
