@@ -13,8 +13,6 @@ from virtual_silicon.errors import Fail
 
 from . import paths
 
-LOG_TAIL = 20
-
 # make hands its own flags and our variables (CMD=, CPUS=) to every child; the
 # kernel's make would take them for its own.
 _MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
@@ -99,23 +97,18 @@ def logged(argv: Sequence[str | Path], log: Path, *, what: str, cwd: Path | None
             raise
         code = child.wait()
     if code:
-        raise Fail(failure_reason(log, what), tail(log))
+        lines = log.read_text(errors="replace").splitlines()
+        raise Fail(failure_reason(lines, what, log), "\n".join(lines[-20:]))
     return done
 
 
 _ERROR_LINE = re.compile(r"\berror:|No space left|fatal error|\bERROR\b")
 
 
-def failure_reason(log: Path, what: str) -> str:
+def failure_reason(lines: list[str], what: str, log: Path) -> str:
     """The first line that names an error, since make's last one never does."""
-    for line in log.read_text(errors="replace").splitlines():
-        if _ERROR_LINE.search(line):
-            return f"{what} failed: {line.strip()}  (whole log: {paths.shown(log)})"
-    return f"{what} failed  (whole log: {paths.shown(log)})"
-
-
-def tail(log: Path, lines: int = LOG_TAIL) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    named = next((f": {line.strip()}" for line in lines if _ERROR_LINE.search(line)), "")
+    return f"{what} failed{named}  (whole log: {paths.shown(log)})"
 
 
 def need_space(where: Path, mib: int, what: str) -> None:

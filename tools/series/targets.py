@@ -15,7 +15,7 @@ from . import guest, paths, proc
 from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
 from .fetch import base, cache, packages
-from .patchqueue import mails, manifest, refresh, releases
+from .patchqueue import mails, manifest, refresh
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
 
@@ -129,11 +129,6 @@ def take_back() -> None:
         refresh.refresh(trees.QEMU, qemu.series())
 
 
-def check_releases() -> int:
-    results = releases.check(series(), base.on_offer())
-    return int(not results or any(reason for _, reason in results))
-
-
 def clean() -> None:
     """Remove what is generated, but no edits that exist nowhere else."""
     for tree in (trees.LINUX, trees.QEMU):
@@ -211,7 +206,9 @@ TARGETS = {
     "series": Target("build/series: the patches as mails, and in parts", "build",
                      [linux, lambda: mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)]),
     "releases": Target("try the patches on each base release on offer", "build",
-                       then=check_releases, alone=True),
+                       then=lambda: testrun.run([
+                           ("base releases", lambda: testrun.base_releases(series()))]),
+                       alone=True),
     "clean": Target("remove build/", needs=[clean]),
     "clean-cache": Target("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", then=cache.clean),
 }

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from virtual_silicon.errors import Fail
 from virtual_silicon.progress import Step, counter
 
 from .. import git, guest, paths, proc
@@ -39,15 +38,9 @@ class Config:
     def configure(self) -> None:
         """allnoconfig plus kernel.config, in which our symbols take the place of the same
         ones and of their choice; ours have to come out as asked."""
-        self.obj.mkdir(exist_ok=True)
-        wanted, fresh = self.obj / "fragment.config", self.obj / "fresh.config"
-        wanted.write_text("".join(f.read_text() for f in self.fragments) + self.symbols)
-        proc.logged(self.make(f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
-                              "allnoconfig"), self.log("config"),
-                    what=f"{self.name}: configuration")
-        if lost := kernel.unmet(self.symbols, fresh.read_text()):
-            raise Fail(f"{self.name}: did not come out as asked: " + ", ".join(lost))
-        kernel.adopt(fresh, self.obj)
+        fragments = "".join(f.read_text() for f in self.fragments) + self.symbols
+        kernel.configure(self.make(), self.obj, fragments, self.symbols, self.name,
+                         self.log("config"))
 
     def build(self, *targets: str) -> None:
         with Step(f"configs: {self.name}") as step:

@@ -10,26 +10,18 @@ there is none of build/linux to begin with.
 """
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from virtual_silicon.errors import Fail
 
-from .. import paths
+from .. import paths, proc
 from ..compile import kernel
 from ..guest import PYTHON
 
 TREE = paths.BUILD / "mutants/linux"
 TESTS = paths.SILICON / "tests"
-
-
-def put(source: Path, target: Path) -> None:
-    """By a new file: the old one may be a link into build/linux."""
-    target.unlink(missing_ok=True)
-    shutil.copyfile(source, target)
 
 
 def prepare() -> None:
@@ -46,23 +38,15 @@ def prepare() -> None:
     subprocess.run(["rsync", "-a", f"--link-dest={paths.LINUX}", "--exclude=/.git",
                     f"--exclude=/{kernel.OBJ}", f"{paths.LINUX}/", TREE], check=True)
     subprocess.run(["rsync", "-a", f"{paths.LINUX}/{kernel.OBJ}", TREE], check=True)
-    put(made_from, mark)
-
-
-def take_over(files: Path) -> None:
-    for path, _, names in os.walk(files):
-        for name in names:
-            source = Path(path) / name
-            target = TREE / source.relative_to(files)
-            if not target.exists() or target.read_bytes() != source.read_bytes():
-                put(source, target)
+    shutil.copyfile(made_from, mark)
 
 
 def main() -> int:
     tree, test, *options = sys.argv[1:]
     try:
         prepare()
-        take_over(Path(tree))
+        # Of other content only, and by new files: the old ones are links into build/linux.
+        proc.capture(["rsync", "-rlc", f"{tree}/", TREE])
         kernel.build(TREE, "mutant", kernel.patched_fragments())
     except Fail as failure:
         print(failure.details or failure, file=sys.stderr)

@@ -123,16 +123,11 @@ def judge(packages: list[Path]) -> None:
 def _configure(make: list[str], obj: Path, name: str) -> None:
     """Debian's, then ours, each line of which must come true."""
     fragment = FRAGMENT.read_text()
-    wanted = obj / "wanted.config"
-    wanted.write_text(debian_config(name) + fragment)
     fresh = obj / "fresh.config"
-    shutil.copyfile(wanted, fresh)
+    fresh.write_text(debian_config(name) + fragment)
     proc.logged([*make, f"KCONFIG_CONFIG={fresh}", "olddefconfig"],
                 paths.LOG / f"config-deb-{name}.log", what=f"packages ({name}) configuration")
-    if lost := kernel.unmet(fragment, fresh.read_text()):
-        raise Fail(f"packages ({name}): requested symbols did not come out as asked: "
-                   + ", ".join(lost))
-    kernel.adopt(fresh, obj)
+    kernel.adopt(fresh, obj, fragment, f"packages ({name})")
 
 
 def linux() -> list[Path]:

@@ -103,7 +103,9 @@ def build(source: Path, name: str, fragments: list[Path]) -> None:
     """The image of a tree, in its OBJ."""
     obj = source / OBJ
     proc.need_space(source, OBJ_MIB, f"the {name} kernel's objects")
-    configure(source, name, fragments)
+    wanted = "".join(f.read_text() for f in fragments)
+    configure(make(source, obj), obj, wanted, wanted, f"kernel ({name})",
+              paths.LOG / f"config-{name}.log")
     log = paths.LOG / f"kernel-{name}.log"
     compiled([*make(source, obj), "bzImage"], f"kernel ({name})", log, paths.LOG / "kernel.count")
     if not (obj / "arch/x86/boot/bzImage").is_file():
@@ -128,32 +130,30 @@ def make(source: Path, obj: Path, arch: str = "x86_64") -> list[str]:
             "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
 
 
-def configure(source: Path, name: str, fragments: list[Path]) -> None:
-    """allnoconfig plus the fragments, each of whose lines must come true."""
-    obj = source / OBJ
+def configure(call: list[str], obj: Path, fragments: str, asked: str, what: str,
+              log: Path) -> None:
+    """allnoconfig plus the fragments; each line of @asked must come true."""
     obj.mkdir(exist_ok=True)
-    wanted = obj / "fragment.config"
-    wanted.write_text("".join(f.read_text() for f in fragments))
-    fresh = obj / "fresh.config"
-    proc.logged([*make(source, obj), f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}",
-                 "allnoconfig"], paths.LOG / f"config-{name}.log",
-                what=f"kernel ({name}) configuration")
-    if lost := unmet(wanted.read_text(), fresh.read_text()):
-        raise Fail(f"kernel ({name}): {len(lost)} requested symbols did not come out as asked: "
+    wanted, fresh = obj / "fragment.config", obj / "fresh.config"
+    wanted.write_text(fragments)
+    proc.logged([*call, f"KCONFIG_ALLCONFIG={wanted}", f"KCONFIG_CONFIG={fresh}", "allnoconfig"],
+                log, what=f"{what} configuration")
+    adopt(fresh, obj, asked, what)
+
+
+def adopt(fresh: Path, obj: Path, asked: str, what: str) -> None:
+    """Make it the configuration if it has what was asked for. An unchanged one keeps its
+    time, and with it everything compiled."""
+    if lost := unmet(asked, fresh.read_text()):
+        raise Fail(f"{what}: {len(lost)} requested symbols did not come out as asked: "
                    + ", ".join(lost) + " (a dependency is missing, or the symbol does not exist)")
-    adopt(fresh, obj)
-
-
-def adopt(fresh: Path, obj: Path) -> None:
-    """Make it the configuration. An unchanged one keeps its time, and with it everything
-    compiled."""
     config = obj / ".config"
     if not config.exists() or config.read_bytes() != fresh.read_bytes():
         shutil.copyfile(fresh, config)
 
 
-def selftests(tree: Tree) -> bool:
-    """Install our kselftests for the guest; false if the tree has none."""
+def selftests(tree: Tree) -> None:
+    """Install our kselftests that the tree has for the guest."""
     ours = sorted(d.name for d in (paths.TOP / "tools/testing/selftests").iterdir())
     have = [t for t in ours if (tree.path / "tools/testing/selftests" / t).is_dir()]
     shutil.rmtree(paths.SELFTESTS, ignore_errors=True)
@@ -161,7 +161,6 @@ def selftests(tree: Tree) -> bool:
         proc.logged(["make", "-C", tree.path / "tools/testing/selftests", "install",
                      f"TARGETS={' '.join(have)}", f"INSTALL_PATH={paths.SELFTESTS}"],
                     paths.LOG / "selftests.log", what="kselftests")
-    return bool(have)
 
 
 _SETTING = re.compile(r"^(?:(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set)$", re.M)

@@ -65,7 +65,8 @@ def make(tree: Tree, base_repo: Path, series: Series) -> str:
     except DoesNotApply as failure:
         _rebase(tree, base, series, failure)
     if tip == tree.ref(TIP):
-        _mention_edits(tree)
+        if found := edits(tree):
+            say(f"tree: {paths.shown(tree.path)} has {found} (make refresh takes commits over)")
     else:
         refuse_to_lose(tree)
         _move(tree, base, tip)
@@ -259,11 +260,6 @@ def refuse_to_lose(tree: Tree) -> None:
         where = paths.shown(tree.path)
         raise Fail(f"{where} has {found}: commit and 'make refresh' to keep them, or drop them by"
                    f" 'git -C {where} reset --hard {TIP} && git -C {where} clean -fd'")
-
-
-def _mention_edits(tree: Tree) -> None:
-    if found := edits(tree):
-        say(f"tree: {paths.shown(tree.path)} has {found} (make refresh takes commits over)")
 
 
 def describe(tree: Tree) -> str:

@@ -29,10 +29,6 @@ def test_tarball_and_directory_give_the_same_tree(place, suffix):
     assert trees[0] == trees[1]
 
 
-def test_release_comes_from_the_makefile(place):
-    assert base.release(place.base().repo()) == "6.12.99"
-
-
 @pytest.mark.parametrize("form", ["directory", "tarball"])
 def test_other_version_is_refused(place, form):
     (place.source / "Makefile").write_text(MAKEFILE.replace("12", "18"))

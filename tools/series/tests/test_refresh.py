@@ -22,13 +22,6 @@ def edit(place, name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_round_trip_without_edits_changes_nothing(place):
-    place.make()
-    before = place.files()
-    take_back(place)
-    assert place.files() == before
-
-
 def test_round_trip_on_another_release_changes_nothing(place):
     (place.source / "kernel/numbers.c").write_text("a line more\n" + NUMBERS)
     place.make()
@@ -133,6 +126,15 @@ def test_merge_is_refused(place):
         take_back(place)
 
 
+def taken_by_git_am(place, mails):
+    """A clone that has them on the base."""
+    other = place.top.with_name("other")
+    git.run("clone", "--quiet", place.tree.path, other)
+    git.run("checkout", "--quiet", "origin/series~2", repo=other)
+    git.run("am", "--quiet", *mails, repo=other)
+    return other
+
+
 def test_mails_are_taken_by_git_am(place, tmp_path):
     place.make()
     (place.top / "patches/cover-letter").write_text("Title of all\n\nWhat it is for.\n")
@@ -141,10 +143,7 @@ def test_mails_are_taken_by_git_am(place, tmp_path):
                                          "0002-lib-add-a-file-and-replace-another.patch"]
     cover = (tmp_path / "mails/0000-cover-letter.txt").read_text()
     assert "[PATCH 0/2] Title of all" in cover and "What it is for." in cover
-    other = tmp_path / "other"
-    git.run("clone", "--quiet", place.tree.path, other)
-    git.run("checkout", "--quiet", "origin/series~2", repo=other)
-    git.run("am", "--quiet", *written, repo=other)
+    other = taken_by_git_am(place, written)
     assert git.run("diff", "origin/series", "HEAD", repo=other) == ""
 
 
@@ -160,10 +159,7 @@ def test_parts_apply_to_the_base_alone(place, tmp_path):
     letter = (second / "0000-cover-letter.txt").read_text()
     assert "[PATCH 0/1] The second" in letter and "Two." in letter and "The end." in letter
     assert "One." not in letter
-    other = tmp_path / "other"
-    git.run("clone", "--quiet", place.tree.path, other)
-    git.run("checkout", "--quiet", "origin/series~2", repo=other)
-    git.run("am", "--quiet", *sorted(second.glob("*.patch")), repo=other)
+    other = taken_by_git_am(place, sorted(second.glob("*.patch")))
     assert (git.run("show", "--stat", "--format=%an %s", "HEAD", repo=other)
             == git.run("show", "--stat", "--format=%an %s", "origin/series", repo=other))
 
