@@ -101,10 +101,6 @@ class Episode:
     high: float
     limit: float = 0.0          # of the policy, kHz, if it is below the highest clock
     held: int = 0               # ns, the governor's rate limit if the steps keep to it
-    # Nothing fills these three: they are keys of --json.
-    verdicts: dict[str, int] = field(default_factory=dict)
-    rose: bool = False
-    asked_by: str = ""
     invariance: str = ""        # what is wrong with the CPU's frequency scale
     bins: list[tuple[int, int]] = field(default_factory=list)   # turbo: active cores, kHz
     turns: int = 0              # with the other task, if two take turns
@@ -436,9 +432,6 @@ class Result:
 
 def missing(seen: dict[str, int], base_khz: float) -> list[str]:
     notes = []
-    if "sugov_judge" not in seen:
-        notes.append("no power:sugov_judge (schedutil of the project's kernel): utilisation is"
-                     " unknown, and reasons are inferred from what was asked of the hardware")
     if not seen.get("read_msr") and not seen.get("pstate_sample") \
             and not seen.get("amd_pstate_perf"):
         notes.append("no reads of APERF and MPERF (msr:read_msr): the clock itself is unknown")

@@ -304,8 +304,7 @@ def _freq_json(result: freq_.Result) -> dict[str, Any]:
     return {"trace": result.label, "events": facts.events, "seconds": (facts.last - facts.first)
             / 1e9, "lost_events": {str(cpu): count for cpu, count in facts.lost.items()},
             "cpus": [{"cpu": number, "requests": cpu.requests,
-                      "busy_percent": cpu.busy.points(), "util_percent": [],
-                      "wanted_khz": [], "asked_khz": cpu.asked.points(),
+                      "busy_percent": cpu.busy.points(), "asked_khz": cpu.asked.points(),
                       "clock_khz": cpu.clock.points()} for number, cpu in result.cpus.items()],
             "episodes": [{**asdict(episode), "why": episode.why()}
                          for episode in result.episodes],

@@ -330,7 +330,7 @@ def test_what_the_program_prints(tmp_path: Path) -> None:
     path.write_text(script.text())
     done = run("freq", path, "--base-mhz", 2000, "--plot", tmp_path / "picture.svg")
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
-    assert "worker" in done.stdout and "no power:sugov_judge" in done.stdout
+    assert "worker" in done.stdout
     assert (tmp_path / "picture.svg").stat().st_size > 1000
     data, = json.loads(run("freq", path, "--json").stdout)
     assert data["episodes"][0]["waited"] == 10_000_000
