@@ -145,7 +145,7 @@ def ours(name: str, append: str, load: str, faults: str = "") -> tuple[scripted.
 
 
 @pytest.fixture(scope="module")
-def faulty() -> tuple[scripted.Recorded, freq.Result]:
+def judged() -> tuple[scripted.Recorded, freq.Result]:
     return ours("ours", "", OURS, "3 freeze counter=mperf at=3s\n")
 
 
@@ -154,9 +154,9 @@ def single(result: freq.Result, cpu: int) -> list[freq.Episode]:
                    and e.task == "vs-load"), key=lambda e: e.start)
 
 
-def test_waits(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
+def test_waits(judged: tuple[scripted.Recorded, freq.Result]) -> None:
     """Each burst waits for as long as the model says, the last no longer than saturation."""
-    recorded, result = faulty
+    recorded, result = judged
     episodes, model = single(result, 1), bursts(recorded.model)
     assert len(episodes) == len(model) == len(QUICK) + len(SLOW) + 1
     for number, (burst, episode) in enumerate(zip(model, episodes)):
@@ -164,9 +164,9 @@ def test_waits(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
     assert episodes[-1].waited < 20_000_000
 
 
-def test_quarantined(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
+def test_quarantined(judged: tuple[scripted.Recorded, freq.Result]) -> None:
     """The CPU whose counter stands still, and no other."""
-    recorded, result = faulty
+    recorded, result = judged
     assert set(states.load(sidecar(recorded.path)).skipped) == {3}
     episode = single(result, 3)[-1]
     assert "samples of its counters were bad" in episode.why()
@@ -175,10 +175,10 @@ def test_quarantined(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
     assert all(khz < 2 * TOP for _, khz in result.cpus[3].clock.points())
 
 
-def test_tasks_that_take_turns(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
+def test_tasks_that_take_turns(judged: tuple[scripted.Recorded, freq.Result]) -> None:
     """legs1 has two, 1 ms each, for a second. It is found once: with chains its clock is
     the highest; the tasks of the other loads work at once or rest."""
-    talk, = (e for e in faulty[1].episodes if e.turns)
+    talk, = (e for e in judged[1].episodes if e.turns)
     assert "conversations and conversations" in talk.task or talk.task == "conversations"
     assert talk.waited == pytest.approx(1e9, rel=0.1)
     assert talk.turns == pytest.approx(talk.waited / 1e6 * talk.low / TOP, rel=0.3)
