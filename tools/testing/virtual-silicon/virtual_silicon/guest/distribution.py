@@ -8,20 +8,25 @@ built in; registers, energy and the ACPI driver are modules.
 from __future__ import annotations
 
 import lzma
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import MissingError, UsageError
 
-#: In the order in which the guest's init inserts them.
+#: In the order in which the guest's init inserts them, each behind those that it depends on.
 MODULES = ("msr", "cpuid", "intel_rapl_common", "intel_rapl_msr", "cpufreq_powersave",
            "acpi-cpufreq")
 
 
+#: Of a module's .modinfo.
+_DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A package's image and modules, unpacked below `root`."""
+    """A package's image, and modules below `root`."""
 
     release: str
     image: Path
@@ -29,15 +34,27 @@ class Kernel:
 
     def module(self, name: str) -> bytes:
         """As the kernel takes it: a compressed one is unpacked here."""
-        for path in sorted(self.root.glob(f"lib/modules/*/kernel/**/{name}.ko*")):
+        for path in sorted(self.root.glob(f"**/lib/modules/*/kernel/**/{name}.ko*")):
             data = path.read_bytes()
             return lzma.decompress(data) if path.suffix == ".xz" else data
         raise UsageError(f"kernel {self.release} has no module {name}")
 
     def files(self) -> dict[str, bytes]:
         """For a job's archive; the names sort in the order of insertion."""
-        return {f"modules/{number}-{name}.ko": self.module(name)
-                for number, name in enumerate(MODULES)}
+        found: dict[str, bytes] = {}
+        for name in MODULES:
+            self._add(name, found)
+        return {f"modules/{number:02}-{name}.ko": data
+                for number, (name, data) in enumerate(found.items())}
+
+    def _add(self, name: str, found: dict[str, bytes]) -> None:
+        if name in found:
+            return
+        data = self.module(name)
+        if match := _DEPENDS.search(data):
+            for needed in filter(None, match[1].decode().split(",")):
+                self._add(needed, found)
+        found[name] = data
 
 
 def unpacked(package: Path, target: Path) -> Path:
@@ -57,12 +74,15 @@ def unpacked(package: Path, target: Path) -> Path:
 
 
 def unpack(package: Path, target: Path) -> Kernel:
-    """A .deb with a kernel."""
+    """A .deb with a kernel. Where the modules have a package of their own, as from 7.3 on, that
+    is to lie beside it."""
     root = unpacked(package, target)
-    images = sorted(root.glob("boot/vmlinuz-*"))
-    if not images:
-        raise UsageError(f"{package} has no boot/vmlinuz-*")
-    return Kernel(images[0].name.removeprefix("vmlinuz-"), images[0], root)
+    if images := sorted(root.glob("boot/vmlinuz-*")):
+        return Kernel(images[0].name.removeprefix("vmlinuz-"), images[0], root)
+    if not (images := sorted(root.glob("usr/lib/modules/*/vmlinuz"))):
+        raise UsageError(f"{package} has neither boot/vmlinuz-* nor usr/lib/modules/*/vmlinuz")
+    modules = re.sub("-binary(-unsigned)?-", "-modules-", package.name)
+    return Kernel(images[0].parent.name, images[0], unpacked(package.with_name(modules), target))
 
 
 def fetch(name: str, target: Path) -> Path:
