@@ -58,6 +58,19 @@ class Wakeups(Sums):
 
 
 @dataclass
+class Waits(Sums):
+    """Of a task, for CPUs in one idle state to wake: from the call that wakes it on."""
+    count: int = 0
+    time: int = 0               # ns
+    most: int = 0
+
+    def add(self, other: Self) -> None:
+        most = max(self.most, other.most)
+        super().add(other)
+        self.most = most
+
+
+@dataclass
 class Result:
     """What `idle` found in one trace."""
     label: str
@@ -65,6 +78,7 @@ class Result:
     machine: Machine | None
     uses: dict[int, dict[int, StateUse]]
     by_cpu: dict[int, dict[Cause, Wakeups]]
+    waits: dict[int, dict[tuple[str, int], Waits]]      # per CPU, by task and state
     span: dict[int, int]                    # per CPU, ns
     broken: int                             # idle times cut by lost events
     by_events: bool                         # verdicts are the kernel's own
@@ -87,6 +101,16 @@ class Result:
                     found.setdefault(cause, Wakeups()).add(wakeups)
         return found
 
+    def waited(self, only: int | None = None) -> dict[tuple[str, str], Waits]:
+        """By task and the name of the state, on all CPUs or one; all tasks' by ""."""
+        found: dict[tuple[str, str], Waits] = {}
+        for cpu, waits in self.waits.items():
+            for (task, state), one in waits.items():
+                if only is None or cpu == only:
+                    for who in ("", task):
+                        found.setdefault((who, self.name(cpu, state)), Waits()).add(one)
+        return found
+
     def total(self) -> dict[str, StateUse]:
         """Of all CPUs, by the states' names."""
         found: dict[str, StateUse] = {}
@@ -99,7 +123,7 @@ class Result:
 class Cpu:
     """One CPU at a point of the trace."""
     __slots__ = ("begin", "end", "state", "wake", "verdict", "first", "last", "uses", "by_cause",
-                 "states", "costs")
+                 "waits", "states", "costs")
 
     def __init__(self, states: Sequence[State]):
         self.begin = self.end = -1          # of the idle time at hand; -1: is not in one
@@ -109,6 +133,7 @@ class Cpu:
         self.first = self.last = -1
         self.uses: dict[int, StateUse] = {}
         self.by_cause: dict[Cause, Wakeups] = {}
+        self.waits: dict[tuple[str, int], Waits] = {}
         self.states = states
         self.costs = Costs(states) if states else None
 
@@ -253,6 +278,9 @@ class Analysis:
         use.usage += 1
         use.time += duration
         use.lengths[bucket(duration)] += 1
+        if waker and cpu.begin <= waker.time <= cpu.end:
+            waited = cpu.end - waker.time
+            cpu.waits.setdefault((task, cpu.state), Waits()).add(Waits(1, waited, waited))
         cause = self.causes.cause(cpu.wake, number, cpu.begin, cpu.end, task, waker)
         wakeups = cpu.by_cause.get(cause)
         if wakeups is None:
@@ -316,6 +344,8 @@ def missing(seen: Mapping[str, int], arch: str) -> list[str]:
         notes.append("no hrtimer_start: who armed a timer is unknown")
     if "sched_waking" not in seen and "ipi_send_cpu" not in seen:
         notes.append("neither sched_waking nor ipi_send_cpu: who sent an IPI is unknown")
+    if "sched_switch" not in seen or "sched_waking" not in seen:
+        notes.append("who waited for idle states is unknown without sched_waking and sched_switch")
     return notes
 
 
@@ -350,8 +380,9 @@ def analyse(source: Source, machine: Machine | None, label: str,
         notes.append(f"{facts.bad_lines} lines are not events and were left out")
     uses = {number: cpu.uses for number, cpu in sorted(work.cpus.items())}
     by_cause = {number: cpu.by_cause for number, cpu in sorted(work.cpus.items())}
+    waits = {number: cpu.waits for number, cpu in sorted(work.cpus.items())}
     span = {number: facts.last - facts.first for number in uses}
-    return Result(label, facts, machine, uses, by_cause, span, work.broken,
+    return Result(label, facts, machine, uses, by_cause, waits, span, work.broken,
                   work.by_events and not work.by_table, notes)
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from . import freq as freq_
 from .doctor import Finding
 from .events import Facts
-from .idle import Result, StateUse, Wakeups, against_sysfs
+from .idle import Result, StateUse, Waits, Wakeups, against_sysfs
 from .wake import Cause
 
 #: Beyond this, trace and sysfs do not agree.
@@ -119,6 +119,7 @@ def _one(result: Result, args: argparse.Namespace, out: Console) -> None:
     _states(result, args, out)
     _misses(result, out)
     _wakers(result, args.cpu, args.wakers, out)
+    _waited(result, args.cpu, args.wakers, out)
     _agreement(result, out)
     for note in result.notes:
         out.print(f"[dim]note: {escape(note)}[/]")
@@ -198,6 +199,28 @@ def _wakers(result: Result, cpu: int | None, most: int, out: Console) -> None:
         rest = ranked[len(shown):]
         out.print(f"and {len(rest)} more causes, {sum(b.count for _, b in rest):,} wake-ups,"
                   f" {share(sum(b.cost for _, b in rest), total)} % of the cost (--wakers 0)")
+
+
+def by_time(waited: dict[tuple[str, str], Waits]) -> list[tuple[tuple[str, str], Waits]]:
+    return sorted(waited.items(), key=lambda item: (-item[1].time, item[0]))
+
+
+def _waited(result: Result, cpu: int | None, most: int, out: Console) -> None:
+    ranked = by_time(result.waited(cpu))
+    tasks = [row for row in ranked if row[0][0]]
+    if not tasks:
+        return
+    made = table("waited for idle states", "state", "wake-ups", "waited", "mean", "longest",
+                 left=2)
+    shown = tasks[:most] if most else tasks
+    for (task, state), waits in [row for row in ranked if not row[0][0]] + shown:
+        made.add_row(escape(task) or "all tasks", escape(state), f"{waits.count:,}",
+                     time(waits.time), time(waits.time / waits.count), time(waits.most))
+    out.print()
+    out.print(made)
+    if len(shown) < len(tasks):
+        rest = [waits for _, waits in tasks[len(shown):]]
+        out.print(f"and {len(rest)} more, {time(sum(w.time for w in rest))} (--wakers 0)")
 
 
 def _agreement(result: Result, out: Console) -> None:
@@ -328,6 +351,10 @@ def _side_by_side(results: list[Result], out: Console) -> None:
             made.add_row(f"{escape(name)} {word}",
                          *(number(total[name], r) if name in total else "-"
                            for total, r in zip(totals, results)))
+    for state in dict.fromkeys(state for r in results for _, state in r.waited()):
+        made.add_row(f"waited for {escape(state)}/s",
+                     *(time(r.waited().get(("", state), Waits()).time / _seconds(r))
+                       for r in results))
     out.print("[bold]side by side[/]")
     out.print(made)
 
@@ -359,6 +386,11 @@ def as_json(result: Result) -> dict[str, Any]:
              "too_shallow": wakeups.shallow, "cost_ns": round(wakeups.cost),
              "energy_lost_ns": round(wakeups.lost), "latency_ns": wakeups.latency}
             for cpu, by_cause in result.by_cpu.items() for cause, wakeups in by_cost(by_cause)],
+        "waited": [
+            {"cpu": cpu, "task": task, "state": result.name(cpu, state), "wake_ups": waits.count,
+             "time_ns": waits.time, "longest_ns": waits.most}
+            for cpu, by_task in result.waits.items()
+            for (task, state), waits in sorted(by_task.items(), key=lambda i: -i[1].time)],
         "sysfs": [{"cpu": a.cpu, "state": a.state, "counter": a.counter, "trace": a.trace,
                    "sysfs": a.sysfs} for a in against_sysfs(result)],
         "notes": result.notes,

@@ -153,6 +153,34 @@ def test_ipi_with_sender_and_task(script: Script, table: Path, tmp_path: Path) -
         Cause("store", "need_resched", "client", "", "worker"): 1}
 
 
+def test_who_waited_for_idle_states(table: Path, tmp_path: Path) -> None:
+    """From the call until the CPU is awake; not who was woken before, by a timer or on a CPU
+    that was awake."""
+    script = Script()
+    for begin, length, state in ((0, 200, 2), (1000, 260, 2), (2000, 102, 1)):
+        script.idle(begin, state, cpu=3)
+        script.add(begin + 100, 1, "server", 7, "sched:sched_waking",
+                   "comm=worker pid=81 prio=120 target_cpu=003")
+        script.idle(begin + length, -1, cpu=3)
+        script.task(begin + length + 3, 3, 81, "worker")
+    script.idle(3000, 2, cpu=3)
+    script.add(3090, 3, "swapper", 0, "irq_vectors:local_timer_entry", "vector=236")
+    script.idle(3100, -1, cpu=3)
+    script.add(3101, 3, "swapper", 0, "sched:sched_waking",
+               "comm=sleeper pid=82 prio=120 target_cpu=003")
+    script.task(3103, 3, 82, "sleeper")
+    script.add(4000, 1, "server", 7, "sched:sched_waking",
+               "comm=moved pid=83 prio=120 target_cpu=001")
+    script.idle(4010, 2, cpu=3)
+    script.idle(4100, -1, cpu=3)
+    script.task(4103, 3, 83, "moved")
+    result = analyse(script, table, tmp_path)
+    c6, c1 = idle.Waits(2, 260_000, 160_000), idle.Waits(1, 2000, 2000)
+    assert result.waited() == {("worker", "C6"): c6, ("worker", "C1"): c1, ("", "C6"): c6,
+                               ("", "C1"): c1}
+    assert result.waited(0) == {}
+
+
 def test_an_old_waker_does_not_count(script: Script, table: Path, tmp_path: Path) -> None:
     """Woken and moved here later, by nobody in the trace."""
     script.add(0, 1, "server", 7, "sched:sched_waking",

@@ -31,6 +31,15 @@ def test_wakes(cpu: int, kind: str, name: str, who: str, count: int, result: idl
                and cause.woke in ("", "vs-wake")) == count
 
 
+def test_waited_for_idle_states(result: idle.Result) -> None:
+    """53 signals, nearly all while CPU 1 was in C6, which the machine takes 95 to 190 us to leave,
+    and 25 more where the package slept; and a few wake-ups at the program's begin and end."""
+    waits = result.waited(1)["vs-wake", "C6"]
+    assert 50 <= waits.count <= 56
+    assert 95_000 <= waits.time / waits.count <= 215_000
+    assert waits.time / waits.count < waits.most < 225_000
+
+
 def test_counts_of_sysfs(result: idle.Result) -> None:
     compared = [a for a in idle.against_sysfs(result) if a.counter != "time"]
     assert len({a.cpu for a in compared}) == 4
