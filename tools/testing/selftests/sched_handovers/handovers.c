@@ -16,9 +16,10 @@
  *	-S seed			of what is random
  *	-c steps		of work in a us; without it they are measured and printed
  *
- * No thread is pinned. A piece goes to a thread that has none, in a ring to the next such one. Prints hops per second; of the time from the call that wakes a thread
- * until that runs the median, the 99th percentile and the longest, in us; and the power of
- * package 0 in W, 0 if it cannot be read.
+ * No thread is pinned. A piece goes to a thread that has none, in a ring to the next such
+ * one. Prints hops per second; of the time from the call that wakes a thread until that
+ * runs the median, the 99th percentile and the longest, in us; and the power of package 0
+ * in W, 0 if it cannot be read.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -41,7 +42,7 @@
 #define NSEC		1000000000ll
 #define ENERGY		"/sys/class/powercap/intel-rapl:0/energy_uj"
 #define MAX_THREADS	256
-#define MAX_SAMPLES	(1u << 22)
+#define MAX_SAMPLES	4000000
 #define HOPS_PER_REST	20
 
 /*
@@ -49,12 +50,12 @@
  * @in is written to, @out is read, for which @epoll waits.
  */
 struct worker {
-	atomic_uint posted;
+	_Alignas(64) atomic_uint posted;
 	atomic_bool busy, waits;
-	_Atomic int64_t sent_ns;
+	atomic_llong sent_ns;
 	uint64_t random;
 	int in, out, epoll;
-} __attribute__((aligned(64)));
+};
 
 struct reading {
 	int64_t ns;
@@ -155,7 +156,8 @@ static void make_means(struct worker *w)
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
 			die("socketpair");
 	} else if (by_epoll) {
-		ends[0] = ends[1] = eventfd(0, EFD_SEMAPHORE);
+		ends[0] = eventfd(0, EFD_SEMAPHORE);
+		ends[1] = ends[0];
 		w->epoll = epoll_create1(0);
 		if (epoll_ctl(w->epoll, EPOLL_CTL_ADD, ends[0], &event))
 			die("epoll");
@@ -383,16 +385,35 @@ static void parse(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "n:o:m:k:w:p:s:S:c:")) != -1)
 		switch (option) {
-		case 'n': threads = atoi(optarg); break;
-		case 'o': order = optarg; break;
-		case 'm': means = optarg; break;
-		case 'k': pieces = atoi(optarg); break;
-		case 'w': work_us = atoi(optarg); break;
-		case 'p': rest_us = atoi(optarg); break;
-		case 's': seconds = atof(optarg); break;
-		case 'S': seed = atoi(optarg); break;
-		case 'c': steps_us = atoi(optarg); break;
-		default: exit(2);
+		case 'n':
+			threads = atoi(optarg);
+			break;
+		case 'o':
+			order = optarg;
+			break;
+		case 'm':
+			means = optarg;
+			break;
+		case 'k':
+			pieces = atoi(optarg);
+			break;
+		case 'w':
+			work_us = atoi(optarg);
+			break;
+		case 'p':
+			rest_us = atoi(optarg);
+			break;
+		case 's':
+			seconds = atof(optarg);
+			break;
+		case 'S':
+			seed = atoi(optarg);
+			break;
+		case 'c':
+			steps_us = atoi(optarg);
+			break;
+		default:
+			exit(2);
 		}
 	if (threads < 2 || threads > MAX_THREADS || !pieces || 2 * pieces > threads ||
 	    seconds <= 0 || !one_of(order, "ring random workers burst") ||

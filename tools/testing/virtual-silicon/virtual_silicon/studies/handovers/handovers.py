@@ -207,7 +207,7 @@ def main() -> int:
     add("--columns", type=options.words, default=list(COLUMNS))
     add("--loads", type=options.words, help="those of handovers.sh, in place of the parts'")
     add("--stock", type=Path, help="package of another kernel, for the column stock")
-    add("--seconds", type=float, default=0.4, help="of each load")
+    add("--seconds", type=float, default=0.15, help="of each load of handovers.c")
     add("--repeat", type=int, default=5)
     add("--append", default="", help="more for the kernel command line")
     add("--kept", action="store_true", help="tables of what was measured before")
