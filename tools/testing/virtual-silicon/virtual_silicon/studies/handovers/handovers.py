@@ -8,6 +8,7 @@ and the cells in which ours misses a goal. README.md says what to make of them.
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import sys
 import tomllib
@@ -34,6 +35,9 @@ COLUMNS = {"base": ("base", "schedutil"), "stock": ("stock", "schedutil"),
            "performance": ("base", "performance"), "shallow": ("base", "shallow")}
 #: Of hops per second as in the column shallow.
 GOAL = 0.9
+#: What handovers.sh takes: options of handovers.c, or a program and its parameter.
+OPTIONS = re.compile(r"[a-z]=\w+(,[a-z]=\w+)*")
+PROGRAMS = ("idle", "messages", "messaging", *bench.LOADS)
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,17 @@ def plan(file: Path = PLAN) -> dict[str, Part]:
         if unknown := set(part.columns) - COLUMNS.keys():
             raise UsageError(f"{file.name}: part {name}: no column {', '.join(sorted(unknown))}; "
                              f"there are: {', '.join(COLUMNS)}")
+        for load in part.loads:
+            _check(load, f"{file.name}: part {name}")
         parts[name] = part
     return parts
+
+
+def _check(load: str, where: str) -> None:
+    program, _, number = load.partition(":")
+    if not OPTIONS.fullmatch(load) and not (program in PROGRAMS and number.isdecimal()):
+        raise UsageError(f"{where}: {load!r} is no load; there are options like n=4,w=60, and "
+                         f"PROGRAM:NUMBER of {', '.join(PROGRAMS)}")
 
 
 def image(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[str, bytes]]:
@@ -205,7 +218,7 @@ def main() -> int:
     add = parser.add_argument
     add("--parts", type=options.words, default=list(parts))
     add("--columns", type=options.words, default=list(COLUMNS))
-    add("--loads", type=options.words, help="those of handovers.sh, in place of the parts'")
+    add("--loads", type=str.split, help="those of handovers.sh, in place of the parts'")
     add("--stock", type=Path, help="package of another kernel, for the column stock")
     add("--seconds", type=float, default=0.15, help="of each load of handovers.c")
     add("--repeat", type=int, default=5)
@@ -214,6 +227,8 @@ def main() -> int:
     args = parser.parse_args()
     options.known(parser, args, "parts", parts)
     options.known(parser, args, "columns", COLUMNS)
+    for load in args.loads or ():
+        _check(load, "--loads")
     chosen = [replace(p, columns=tuple(c for c in p.columns if c in args.columns),
                       loads=tuple(args.loads or p.loads))
               for p in (parts[name] for name in args.parts)]
