@@ -31,7 +31,7 @@ PLAN = HERE / "plan.toml"
 #: Column: kernel, and the variant of handovers.sh
 COLUMNS = {"base": ("base", "schedutil"), "stock": ("stock", "schedutil"),
            "ours": ("patched", "schedutil"), "chains": ("patched", "chains"),
-           "ours, performance": ("patched", "performance"),
+           "ours-performance": ("patched", "performance"),
            "performance": ("base", "performance"), "shallow": ("base", "shallow")}
 #: Of hops per second as in the column shallow.
 GOAL = 0.9
@@ -104,8 +104,8 @@ def image(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
             raise MissingError("the column stock needs --stock PACKAGE (README.md)")
         found = distribution.unpack(args.stock, args.out / "kernels")
         return found.image, found.files()
-    other = paths.BUILD / f"studies/{kernel}-{hz}/bzImage"
-    return paths.kernel(kernel if hz == 250 else str(other)), {}
+    other = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
+    return paths.kernel(getattr(args, kernel) if hz == 250 else other), {}
 
 
 def guest(args: argparse.Namespace, part: Part, kernel: str) -> Guest:
@@ -219,6 +219,8 @@ def main() -> int:
     add("--parts", type=options.words, default=list(parts))
     add("--columns", type=options.words, default=list(COLUMNS))
     add("--loads", type=str.split, help="those of handovers.sh, in place of the parts'")
+    add("--base", default="base", help="the base's image")
+    add("--patched", default="patched", help="our image")
     add("--stock", type=Path, help="package of another kernel, for the column stock")
     add("--seconds", type=float, default=0.15, help="of each load of handovers.c")
     add("--repeat", type=int, default=5)
