@@ -17,11 +17,7 @@ from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.guest.job import Job
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import trace
-
-
-def events(result: boot.Result) -> trace.Trace:
-    assert result.trace
-    return trace.read(result.trace)
+from virtual_silicon.studies.invariance.utilisation import events
 
 
 def window(result: boot.Result, mark: int) -> trace.Window:
