@@ -235,6 +235,7 @@ def main() -> int:
                       loads=tuple(args.loads or p.loads))
               for p in (parts[name] for name in args.parts)]
     results = measure(args, chosen)
+    chosen = [part for part in chosen if results[part.name]]
     for part in chosen:
         publish(args.out / f"{part.name}.csv", HEAD, table(part, results[part.name]), NOTE)
     publish(args.out / "missed.csv", ("part", "idle governor", "load", "ours has"),
