@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which CPU is woken, by the idle states of all: a row is a machine of twelve CPUs at the
+ * time of a wake-up. Time stamps of CPUs that idle differ, and the higher one is the later.
+ */
+#define MAX_CPUS	64
+#include <kunit/test.h>
+
+struct cpumask { u64 bits; };
+struct sched_domain { struct cpumask span; };
+struct task_struct { struct cpumask *cpus_ptr; };
+struct cpuidle_state { unsigned int exit_latency; };
+struct rq { struct cpuidle_state *idle_state; u64 idle_stamp; };
+
+#define CONFIG_SCHED_SMT
+#define CPUS		MAX_CPUS
+#define DEEP		290	/* C6 */
+#define LESS		30
+#define LIGHT		2	/* C1E */
+
+int shim_cpu;
+static struct rq rqs[CPUS];
+static struct cpuidle_state states[CPUS];
+static struct cpumask smt[CPUS], select_mask;
+static struct sched_domain llc, *sd_llc[CPUS];
+static unsigned long capacities[CPUS];
+static bool idle[CPUS];
+static unsigned int reads;
+
+#define round_down(x, y)		((x) & ~((y) - 1))
+#define cpu_rq(c)			(&rqs[c])
+#define rcu_dereference(p)		(p)
+#define sched_domain_span(sd)		(&(sd)->span)
+#define this_cpu_cpumask_var_ptr(m)	(&select_mask)
+#define cpumask_and(to, a, b)		((to)->bits = (a)->bits & (b)->bits)
+#define for_each_cpu(c, m)		for ((c) = 0; (c) < CPUS; (c)++) if ((m)->bits >> (c) & 1)
+#define for_each_cpu_wrap(c, m, start)						\
+	for (int _n = 0; (c) = ((start) + _n) % CPUS, _n < CPUS; _n++)		\
+		if ((m)->bits >> (c) & 1)
+#define cpu_smt_mask(c)			(&smt[c])
+#define arch_scale_cpu_capacity(c)	capacities[c]
+
+static struct cpuidle_state *idle_get_state(struct rq *rq)
+{
+	return rq->idle_state;
+}
+
+static bool idle_cpu(int cpu)
+{
+	return idle[cpu];
+}
+
+static bool available_idle_cpu(int cpu)
+{
+	reads++;
+	return idle[cpu];
+}
+
+// FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle select_shallow_cpu
+
+/* A CPU is busy without @exit_us, and idles in no state with 0. @stamp: when it went idle */
+static void rest(int cpu, int exit_us, u64 stamp)
+{
+	idle[cpu] = exit_us >= 0;
+	states[cpu].exit_latency = exit_us;
+	rqs[cpu].idle_state = exit_us > 0 ? &states[cpu] : NULL;
+	rqs[cpu].idle_stamp = stamp;
+}
+
+#define BUSY	(-1)
+
+static const struct row {
+	const char *what;
+	int chosen, expected, waker;
+	u64 allowed, domain;
+	int threads;		/* of a core, with numbers that follow each other */
+	int exit_us[12];
+	u64 stamp[12];
+	unsigned int small;	/* CPUs of half the capacity */
+} rows[] = {
+	{ "the chosen one is awake", 2, 2, 0, ~0, ~0, 1,
+	  { BUSY, 0, 0, LIGHT }, { 0, 9, 1, 9 } },
+	{ "the chosen one rests lightly", 3, 3, 0, ~0, ~0, 1,
+	  { BUSY, LIGHT, 0, LIGHT }, { 0, 1, 9, 9 } },
+	{ "one of the others rests lightly", 1, 3, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, DEEP }, { 0, 5, 9, 1, 8 } },
+	{ "one of the others is on its way to rest", 1, 3, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, 0, DEEP }, { 0, 5, 9, 1, 8 } },
+	{ "the first of two that wake soon", 1, 2, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, LIGHT, 0, DEEP }, { 0, 5, 1, 9, 8 } },
+	{ "the lightest of two", 1, 3, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, LESS, LIGHT, DEEP }, { 0, 5, 9, 1, 8 } },
+	{ "less deep, if none rests lightly", 1, 2, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, LESS, DEEP, DEEP }, { 0, 5, 1, 7, 8 } },
+	{ "all rest deep: the last one to", 1, 3, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 6, 9, 8 } },
+	{ "all rest deep: it is the chosen one", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 } },
+	{ "busy ones are none", 1, 2, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, BUSY, BUSY }, { 0, 5, 6, 9, 8 } },
+	{ "the others are busy", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, BUSY, BUSY, BUSY }, { 0, 5, 6, 9, 8 } },
+	{ "affinity", 1, 2, 0, 0x006, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 } },
+	{ "another LLC, cpuset or isolated CPUs", 1, 2, 0, ~0, 0x007, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 } },
+	{ "the chosen one is isolated", 4, 4, 0, ~0, 0x00f, 1,
+	  { BUSY, LIGHT, LIGHT, LIGHT, DEEP }, { 0, 5, 6, 9, 8 } },
+	{ "the waker is in another LLC", 1, 2, 11, ~0, 0x007, 1,
+	  { BUSY, DEEP, LIGHT }, { 0, 5, 6 } },
+	{ "a small CPU is no place for what a large one was chosen for", 1, 2, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, 0x018 },
+	{ "a large one instead of a small one", 3, 1, 0, ~0, ~0, 1,
+	  { BUSY, LIGHT, DEEP, DEEP, DEEP }, { 0, 5, 6, 7, 9 }, 0x018 },
+	{ "a small one instead of a small one", 3, 4, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, LIGHT }, { 0, 5, 6, 7, 9 }, 0x018 },
+	{ "no half core, if it wakes at once", 2, 4, 0, ~0, ~0, 2,
+	  { BUSY, LIGHT, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 0, 9, 1, 2, 3, 3, 0, 9 } },
+	{ "no half core, if no other one is left", 2, 2, 0, ~0, ~0, 2,
+	  { BUSY, LIGHT, DEEP, DEEP, BUSY, LIGHT }, { 0, 9, 2, 1, 0, 9 } },
+	{ "the chosen one's core is awake", 2, 2, 0, ~0, ~0, 2,
+	  { BUSY, LIGHT, DEEP, BUSY, LIGHT, LIGHT }, { 0, 9, 1, 0, 5, 5 } },
+	{ "the chosen one's core rests lightly", 2, 2, 0, ~0, ~0, 2,
+	  { BUSY, LIGHT, DEEP, LIGHT, 0, LIGHT }, { 0, 9, 1, 1, 5, 5 } },
+	{ "a core rests as its lightest thread", 2, 6, 0, ~0, ~0, 2,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP, DEEP, DEEP, LIGHT }, { 0, 9, 1, 2, 8, 7, 3, 4 } },
+};
+
+static const struct row *row;
+
+static int choose(void)
+{
+	struct cpumask allowed = { row->allowed };
+	struct task_struct p = { &allowed };
+
+	shim_cpu = row->waker;
+	reads = 0;
+	return select_shallow_cpu(&p, row->chosen);
+}
+
+static void machine(unsigned int threads, u64 domain)
+{
+	llc.span.bits = domain;
+	for (int i = 0; i < CPUS; i++) {
+		rest(i, BUSY, 0);
+		smt[i].bits = ((1ull << threads) - 1) << i / threads * threads;
+		sd_llc[i] = domain >> i & 1 ? &llc : NULL;
+		capacities[i] = 1024;
+	}
+}
+
+static void rows_test(struct kunit *test)
+{
+	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
+		machine(row->threads, row->domain);
+		for (int i = 0; i < 12; i++) {
+			rest(i, row->exit_us[i] || row->stamp[i] ? row->exit_us[i] : BUSY,
+			     row->stamp[i]);
+			if (row->small >> i & 1)
+				capacities[i] = 512;
+		}
+		KUNIT_EXPECT_EQ_MSG(test, choose(), row->expected, "%s", row->what);
+	}
+}
+
+/* Wakers of one part of a large LLC read the same CPUs, and no more than so many. */
+static void large_test(struct kunit *test)
+{
+	struct row large = { .allowed = ~0ull };
+
+	row = &large;
+	for (int waker = 0; waker < CPUS; waker++) {
+		int first = waker / SHALLOW_SCAN * SHALLOW_SCAN, last = first + SHALLOW_SCAN - 1;
+
+		machine(1, ~0ull);
+		for (int i = 0; i < CPUS; i++)
+			rest(i, DEEP, i + 1);
+		large.waker = waker;
+		large.chosen = (last + 1) % CPUS;
+		rest(large.chosen, DEEP, 0);
+		KUNIT_EXPECT_EQ(test, choose(), last);
+		KUNIT_EXPECT_LE(test, reads, SHALLOW_SCAN);
+	}
+}
+
+static struct kunit_case shallow_cases[] = {
+	KUNIT_CASE(rows_test),
+	KUNIT_CASE(large_test),
+	{}
+};
+
+static struct kunit_suite shallow_suite = { .name = "shallow", .test_cases = shallow_cases };
+kunit_test_suite(shallow_suite);
