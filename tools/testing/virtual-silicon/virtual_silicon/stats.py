@@ -49,6 +49,13 @@ def ratio(new: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Ra
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
+def paired(new: Sequence[float], base: Sequence[float]) -> Ratio:
+    """Geometric mean of samples that have their seed in common."""
+    logs = [math.log(a / b) for a, b in zip(new, base, strict=True)]
+    middle, width = statistics.fmean(logs), half(logs)
+    return Ratio(math.exp(middle), math.exp(middle - width), math.exp(middle + width))
+
+
 def half(samples: Sequence[float]) -> float:
     """Half the width of the 95 % interval of the mean."""
     return _T95[len(samples) - 1] * statistics.stdev(samples) / math.sqrt(len(samples))
