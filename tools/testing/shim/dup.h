@@ -124,6 +124,28 @@ static inline int __sysfs_match_string(const char * const *words, int nr, const 
 	return -EINVAL;
 }
 #define sysfs_match_string(words, word)	__sysfs_match_string(words, ARRAY_SIZE(words), word)
+/* Base 10 alone */
+static inline int kstrtou8(const char *s, unsigned int base, uint8_t *v)
+{
+	unsigned int value = 0;
+
+	(void)base;
+	s += *s == '+';
+	if (*s < '0' || *s > '9')
+		return -EINVAL;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		value = 10 * value + *s - '0';
+		if (value > 255)
+			return -ERANGE;
+	}
+	if (*s == '\n')
+		s++;
+	if (*s)
+		return -EINVAL;
+	*v = value;
+	return 0;
+}
+
 #define strscpy(to, from, size)		snprintf(to, size, "%s", from)
 
 #endif

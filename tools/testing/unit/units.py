@@ -23,7 +23,7 @@ TOP = HERE.parents[2]
 LINUX = TOP / "build/linux"
 CC = TOP / "tools/testing/shim/cc.py"
 #: What is compiled with a unit of the kernel's
-WITH = {"freq_policy": "freq_policy.c", "turbo_table": "turbo_table.c"}
+WITH = {"turbo_table": "turbo_table.c"}
 UNITS = {file.stem.removesuffix("_kunit"): file
          for directory in ("arch/x86/kernel/cpu", "drivers/cpuidle/governors", "kernel/sched")
          for file in sorted((TOP / directory).glob("*_kunit.c"))

@@ -16,16 +16,16 @@
 #define FREQ_SAMPLE_BITS	(64 - 2 * SCHED_CAPACITY_SHIFT)
 
 /* One that freq_sample_scale() takes: no counter stood still, was set back or rose by more */
-static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 most)
+static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 usual)
 {
-	return mcnt - 1 < most && !((acnt - 1) >> (FREQ_SAMPLE_BITS - 1));
+	return mcnt - 1 < usual && !((acnt - 1) >> (FREQ_SAMPLE_BITS - 1));
 }
 
 /**
  * freq_sample_scale() - Frequency relative to freq_max
  * @acnt: by how much APERF rose; both below 2^44
  * @mcnt: by how much MPERF rose over the same time; not zero
- * @ratio: freq_max / base frequency, in 1/1024; below 2^20
+ * @ratio: freq_max / base frequency, in 1/1024; below 2^20, not zero
  *
  * That is::
  *
@@ -33,7 +33,8 @@ static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 most)
  *	1024 * ----- = 1024 * ---- * ------
  *	       f_max          mcnt   f_max
  *
- * Return: at most 1024; 0 if the frequency was below 1/1024 of freq_max.
+ * Return: at most 1024; 0 if the frequency was below 1/1024 of freq_max, which makes no
+ * sense: a counter crawls.
  */
 static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 ratio)
 {
@@ -57,9 +58,9 @@ static inline unsigned long freq_sample_scale_any(u64 acnt, u64 mcnt, u64 ratio)
 }
 
 /* MPERF counts no faster than the TSC, or by little where that has another crystal */
-static inline bool freq_sample_too_fast(u64 mcnt, u64 tsc)
+static inline u64 freq_sample_mperf_max(u64 tsc)
 {
-	return mcnt > tsc + tsc / 8;
+	return tsc + tsc / 8;
 }
 
 /* The scale cannot be kept: four bad samples in a row, or more than every third */

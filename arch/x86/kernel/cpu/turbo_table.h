@@ -47,9 +47,6 @@ struct turbo_model {
 	const struct turbo_layout	*layout;
 };
 
-/* Of this machine, in aperfmperf.c; empty if it has none */
-extern struct turbo_table turbo_table;
-
 const struct turbo_model *turbo_model_find(u32 vfm);
 int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,
 		       u64 base, const u64 *limits);

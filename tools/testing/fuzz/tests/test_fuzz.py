@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not fuzz.LINUX.is_dir(), reason="no build/linux (make tree)")
 
 SAMPLE = "arch/x86/kernel/cpu/freq_sample.h"
-POLICY = "arch/x86/kernel/cpu/freq_policy.c"
+FREQ_MAX = "arch/x86/kernel/cpu/freq_max.h"
 TURBO = "arch/x86/kernel/cpu/turbo_table.c"
 HOLDOFF = "kernel/sched/cpufreq_holdoff.h"
 CHAIN = "kernel/sched/chain.h"
@@ -21,8 +21,8 @@ TEO = "drivers/cpuidle/governors/teo_core.h"
 MISTAKES = [
     ("freq_sample", SAMPLE, "if ((s64)(acnt | mcnt) < 0 || !(mcnt >> excess))", "if (!mcnt)"),
     ("freq_sample", SAMPLE, "tsc + tsc / 8", "(tsc * 9) / 8"),
-    ("freq_policy", POLICY, '"%4uc"', '"%5uc"'),
-    ("freq_policy", POLICY, "if (!sysfs_streq(again, word))", "if (0)"),
+    ("freq_max", FREQ_MAX, "digits >= sizeof(number) ||", ""),
+    ("freq_max", FREQ_MAX, "|| !cores)", ")"),
     ("turbo_table", TURBO, "!ratio || n == TURBO_BINS_MAX ||", "n == TURBO_BINS_MAX ||"),
     ("turbo_table", TURBO, "i < table->nr_bins; i++", "i <= table->nr_bins; i++"),
     ("holdoff", HOLDOFF, "util - min(util, HOLDOFF_NOISE(unit))",

@@ -32,15 +32,16 @@ static bool inject(int cpu, const struct fault *fault)
 /* Samples that the kernel has found fault with; -1 if it does not say */
 static long skipped(int cpu)
 {
-	char name[80];
+	FILE *file = fopen("/sys/kernel/debug/x86/freq_invariance", "r");
+	char line[160];
 	long n = -1;
-	FILE *file;
+	int of;
 
-	snprintf(name, sizeof(name),
-		 "/sys/devices/system/cpu/cpu%d/freq_invariance/skipped", cpu);
-	file = fopen(name, "r");
-	if (file && fscanf(file, "%ld", &n) != 1)
-		n = -1;
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "cpu %d", &of) == 1 && of == cpu &&
+		    sscanf(strstr(line, "skipped") ?: "", "skipped %ld", &n) == 1)
+			break;
+	}
 	if (file)
 		fclose(file);
 	return n;

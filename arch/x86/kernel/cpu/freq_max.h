@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which frequency counts as the highest one. Values in, values out.
+ */
+#ifndef _X86_KERNEL_CPU_FREQ_MAX_H
+#define _X86_KERNEL_CPU_FREQ_MAX_H
+
+#include <linux/errno.h>
+#include <linux/kstrtox.h>
+#include <linux/string.h>
+
+/* A choice is one of these, or a number of cores active in turbo; 0 is none yet */
+enum freq_max {
+	FREQ_MAX_OFF = 256,
+	FREQ_MAX_NOMINAL,
+	FREQ_MAX_MIDPOINT,
+	FREQ_MAX_BOOST,
+};
+
+static const char * const freq_max_words[] = { "off", "nominal", "midpoint", "boost" };
+
+/**
+ * freq_max_parse() - What a word chooses
+ * @word: with or without a newline at its end
+ * @turbo: whether there may be a turbo table, which "1c" to "255c" ask for
+ *
+ * Return: the choice, or -EINVAL.
+ */
+static inline int freq_max_parse(const char *word, bool turbo)
+{
+	size_t digits = strcspn(word, "c");
+	char number[4];
+	u8 cores;
+	int ret;
+
+	ret = sysfs_match_string(freq_max_words, word);
+	if (ret >= 0)
+		return FREQ_MAX_OFF + ret;
+
+	if (!turbo || digits >= sizeof(number) || !sysfs_streq(word + digits, "c"))
+		return -EINVAL;
+
+	strscpy(number, word, digits + 1);
+	if (kstrtou8(number, 10, &cores) || !cores)
+		return -EINVAL;
+
+	return cores;
+}
+
+#endif /* _X86_KERNEL_CPU_FREQ_MAX_H */
