@@ -218,13 +218,17 @@ RATIO_LINES = (re.compile(r"Estimated ratio of average max frequency by base fre
                re.compile(r"freq_max is (\d+)/1024 of base"))
 
 
+FREQ_MAX = "sys/module/aperfmperf/parameters/freq_max"
+INVARIANCE = "sys/kernel/debug/x86/freq_invariance"
+
+
 def invariance(system: System) -> Iterator[Finding]:
     bad = re.findall(r"CPU (\d+): APERF and MPERF make no sense", system.log)
     if bad:
         whom = _whom(sorted({int(cpu) for cpu in bad}))
         yield Finding("invariance", f"counters of {whom} made no sense, their clock counted as the"
                       " highest meanwhile", "slow",
-                      "grep . /sys/devices/system/cpu/cpu*/freq_invariance/skipped")
+                      "grep cpu /sys/kernel/debug/x86/freq_invariance")
     if system.cpuinfo and "aperfmperf" not in system.flags:
         if "schedutil" in system.cpus_by_value("cpufreq/scaling_governor"):
             yield Finding("invariance", "off: the CPU has no APERF and MPERF, schedutil does not"
@@ -232,12 +236,12 @@ def invariance(system: System) -> Iterator[Finding]:
         return
     if "went wobbly" in system.log:
         yield Finding("invariance", "off since a bad sample of APERF and MPERF", "slow", "reboot")
-    elif system.text(f"{CPUS}/freq_invariance/enabled") == "0":
+    elif system.text(FREQ_MAX) == "off":
         said = re.findall(r"freq_invariance: (off.*)", system.log)
         yield Finding("invariance", said[-1] if said else "off", "slow",
                       "dmesg | grep freq_invariance")
     elif (system.log and not any(p.search(system.log) for p in RATIO_LINES)
-          and not (system.root / CPUS / "freq_invariance").is_dir()
+          and not system.text(FREQ_MAX)
           and system.cpuinfo.get("vendor_id") == "GenuineIntel"
           and "Linux version" in system.log):
         yield Finding("invariance", "off: the kernel found no turbo table of this model"
@@ -260,7 +264,9 @@ def parts(paths: tuple[Path, ...] = PARTS) -> list[dict[str, str]]:
 
 def freq_max(system: System) -> Iterator[Finding]:
     name = " ".join(system.cpuinfo.get("model name", "").split())
-    ratio = system.number(f"{CPUS}/cpu0/freq_invariance/max_ratio")
+    ratio = None
+    if of_cpus := re.search(r"^cpu \d+ .*freq_max (\d+)", system.text(INVARIANCE), re.M):
+        ratio = int(of_cpus[1])
     found = [match for pattern in RATIO_LINES if (match := pattern.search(system.log))]
     if ratio is None and found:
         ratio = int(found[-1][1])
@@ -272,8 +278,7 @@ def freq_max(system: System) -> Iterator[Finding]:
         yield Finding("freq_max", f"is {ratio}/1024 of base, real parts of this name have"
                       f" {'/'.join(map(str, sorted(known)))}",
                       "slow" if ratio > max(known) else "hot",
-                      "echo 4c > /sys/devices/system/cpu/freq_invariance/policy"
-                      if (system.root / CPUS / "freq_invariance").is_dir()
+                      f"echo 4c > /{FREQ_MAX}" if system.text(FREQ_MAX)
                       else "update the microcode or the kernel")
 
 

@@ -127,10 +127,15 @@ def read_policies(root: Path = Path("/")) -> dict[int, Policy]:
     return found
 
 
+def _invariance(root: Path) -> list[list[str]]:
+    return [line.split() for line in
+            _text(root / "sys/kernel/debug/x86/freq_invariance").splitlines()]
+
+
 def read_skipped(root: Path = Path("/")) -> dict[int, int]:
     """Samples of APERF and MPERF since boot that made no sense, of each CPU."""
-    return {int(path.parts[-3][3:]): _number(path) for path in
-            (root / "sys/devices/system/cpu").glob("cpu[0-9]*/freq_invariance/skipped")}
+    return {int(words[1]): int(words[words.index("skipped") + 1])
+            for words in _invariance(root) if words[0] == "cpu"}
 
 
 def growth(before: dict[int, int], after: dict[int, int]) -> dict[int, int]:
@@ -141,9 +146,8 @@ def growth(before: dict[int, int], after: dict[int, int]) -> dict[int, int]:
 
 def read_turbo(root: Path = Path("/")) -> list[tuple[int, int]]:
     """The kernel's decoded turbo table, if it has one: active cores up to, kHz."""
-    rows = [line.split() for line in
-            _text(root / "sys/devices/system/cpu/freq_invariance/turbo_table").splitlines()]
-    return [(int(cores), int(khz)) for cores, khz in rows]
+    return [(int(words[1]), int(words[2]) * 1000)
+            for words in _invariance(root) if words[0] == "turbo"]
 
 
 def difference(before: dict[int, list[State]],

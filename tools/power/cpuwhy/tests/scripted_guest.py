@@ -33,7 +33,7 @@ CPU, CALLER = 1, 2
 #: What states.py reads of a machine, one line a value.
 COUNTERS = ("grep -s '' $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[abdlnrtu][a-z]*"
             " $CPU/cpu[0-9]*/cpufreq/scaling_governor $CPU/cpu[0-9]*/cpufreq/*_max_freq"
-            " $CPU/freq_invariance/* $CPU/cpu[0-9]*/freq_invariance/* >/tmp/{0}")
+            " /sys/kernel/debug/x86/freq_invariance >/tmp/{0}")
 
 
 def _record(load: str, kind: str) -> str:

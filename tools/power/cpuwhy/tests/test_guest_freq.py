@@ -187,6 +187,6 @@ def test_tasks_that_take_turns(judged: tuple[scripted.Recorded, freq.Result]) ->
 
 def test_invariance_off() -> None:
     """Utilisation is measured against the present clock, so that it takes steps."""
-    _, result = ours("off", "freq_invariance=off", f"{BURST}")
+    _, result = ours("off", "aperfmperf.freq_max=off", f"{BURST}")
     episode, = single(result, 1)
     assert "frequency invariance is off" in episode.why(), episode.why()
