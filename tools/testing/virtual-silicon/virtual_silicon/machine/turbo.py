@@ -100,3 +100,25 @@ def steps(pairs: list[tuple[int, int]], cores: int, base: int) -> list[tuple[int
         if count >= cores:
             break
     return [*out[:-1], (cores, out[-1][1])]
+
+
+#: The kernel's rule takes the clock with so many active cores for the highest; on these
+#: models that with one.
+CORES, ONE_CORE = 4, {0x5C, 0x5F, 0x7A}
+
+
+def freq_max(model: int, values: dict[int, int], base: int) -> int | None:
+    """Over base in 1/1024, by that rule; None where registers that it needs were not read."""
+    which = layout(model)
+    if which == "atom" or not base or (which == "groups" and TURBO_RATIO_LIMIT1 not in values):
+        return None
+    pairs = decode(which or "bytes", values)
+    if not pairs:
+        return None
+    if which == "deltas":	# two levels: the second
+        ratio = next((r for _, r in pairs if r < pairs[0][1]), base)
+    else:
+        cores = 1 if model in ONE_CORE else CORES
+        # Fewer cores than that: the highest there is
+        ratio = next((r for c, r in pairs if c >= cores), pairs[0][1])
+    return ratio * 1024 // base

@@ -23,9 +23,6 @@ from .decoder import CC, DATA, HERE, TREE
 
 FILE = "arch/x86/kernel/cpu/aperfmperf.c"
 
-#: The base assumes so many active cores; on these models one.
-CORES, ONE_CORE = 4, {0x5C, 0x5F, 0x7A}
-
 
 @dataclass(frozen=True)
 class Row:
@@ -44,19 +41,7 @@ class Row:
 
     def right(self) -> int | None:
         """By the registers' description; None where some were not read."""
-        layout = turbo.layout(self.model)
-        if layout == "atom" or (layout == "groups" and 0x1AE not in self.registers):
-            return None
-        steps = turbo.decode(layout or "bytes", self.registers)
-        if not steps:
-            return None
-        if layout == "deltas":	# two levels: the second
-            ratio = next((r for _, r in steps if r < steps[0][1]), self.base_ratio)
-        else:
-            cores = 1 if self.model in ONE_CORE else CORES
-            # Fewer cores than that: the highest there is
-            ratio = next((r for c, r in steps if c >= cores), steps[0][1])
-        return ratio * 1024 // self.base_ratio
+        return turbo.freq_max(self.model, self.registers, self.base_ratio)
 
     @property
     def error(self) -> float:
