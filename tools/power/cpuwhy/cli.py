@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, doctor, freq, idle, man, record, replay, show, states
+from . import VERSION, doctor, freq, idle, man, probe, record, replay, states
 from .errors import Fail
 from .events import Source
 
@@ -21,6 +21,7 @@ Why is my machine ...
   slow:   cpuwhy doctor; cpuwhy freq --record 10
   hot:    cpuwhy doctor; cpuwhy idle --record 10
   awake:  cpuwhy idle --record 10 --wakers 20
+  what it is, in a file for others: cpuwhy probe
 
 Exit status: 0 all went well (doctor: found nothing), 1 doctor found
 something, 2 wrong input or options.
@@ -148,6 +149,21 @@ def _add_doctor(commands: Commands) -> None:
     sub.set_defaults(run=_doctor)
 
 
+def _add_probe(commands: Commands) -> None:
+    sub = commands.add_parser(
+        "probe", help="what this machine is and what its clocks and idle states cost, as a text",
+        description="Reads model, turbo registers and idle states, and measures wake-ups, changes"
+        " of clock, power and hand-overs: on any kernel, as root. Settings that it changes"
+        " meanwhile (limits of the clock and enabled idle states of two CPUs) are put back"
+        " whatever happens. The result is shown; it has no names, addresses or serial numbers,"
+        " and is sent nowhere.")
+    sub.add_argument("--seconds", type=_seconds, default=60, metavar="N",
+                     help="about how long to measure (default: 60)")
+    sub.add_argument("-o", "--output", type=Path, metavar="FILE",
+                     help="ask on the terminal, once the text is shown, whether to write it here")
+    sub.set_defaults(run=_probe)
+
+
 def _add_man(commands: Commands) -> None:
     sub = commands.add_parser("man", help="print the manual page",
                               description="Print the manual page, for man -l or to install.")
@@ -160,7 +176,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"cpuwhy {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_idle, _add_freq, _add_record, _add_replay, _add_doctor, _add_man):
+    for add in (_add_idle, _add_freq, _add_record, _add_replay, _add_doctor, _add_probe,
+                _add_man):
         add(commands)
     return top
 
@@ -198,6 +215,7 @@ def _files(args: argparse.Namespace, kind: str, directory: Path) -> list[Path]:
 
 
 def _idle(args: argparse.Namespace) -> int:
+    from . import show
     with tempfile.TemporaryDirectory(prefix="cpuwhy-") as directory:
         results = []
         for path in _files(args, "idle", Path(directory)):
@@ -217,6 +235,7 @@ def _label(path: Path, args: argparse.Namespace) -> str:
 
 
 def _freq(args: argparse.Namespace) -> int:
+    from . import show
     with tempfile.TemporaryDirectory(prefix="cpuwhy-") as directory:
         results = []
         for path in _files(args, "freq", Path(directory)):
@@ -242,6 +261,7 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _replay(args: argparse.Namespace) -> int:
+    from . import show
     source = Source(args.file)
     machine = _machine(args.file, None)
     if machine and machine.governor not in replay.STOPPING:
@@ -256,11 +276,24 @@ def _replay(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    from . import show
     if not (args.root / "sys/devices/system/cpu").is_dir():
         raise Fail(f"{args.root}: has no sys/devices/system/cpu")
     findings = doctor.examine(doctor.System(args.root))
     show.doctor(findings, args.json)
     return int(bool(findings))
+
+
+def _probe(args: argparse.Namespace) -> int:
+    if args.output and not sys.stdin.isatty():
+        raise Fail("-o asks on a terminal before it writes; there is none: leave it out, the text"
+                   " goes to standard output")
+    text = probe.run(args.seconds, lambda said: print(f"cpuwhy: {said}", file=sys.stderr,
+                                                      flush=True))
+    print(text, end="", flush=True)
+    if args.output and input(f"Write this to {args.output}? [y/N] ").strip().lower() == "y":
+        args.output.write_text(text)
+    return 0
 
 
 def _man(args: argparse.Namespace) -> int:

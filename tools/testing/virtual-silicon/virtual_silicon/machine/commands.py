@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import cli
 from ..errors import UsageError
 from ..text import show
-from . import break_even, convert, dump, machine
+from . import adopt, break_even, convert, dump, machine
 
 
 def add(sub: cli.Commands) -> None:
@@ -31,6 +31,13 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--part", metavar="NAME", help="as a part of a family's file instead")
     one.add_argument("-o", "--output")
     one.set_defaults(run=converted)
+
+    one = sub.add_parser("adopt", help="what cpuwhy probe wrote of a real machine to a machine "
+                         "file; `compare --machine` with it predicts what the series changes "
+                         "there, `validate --probe` compares model and measurement")
+    one.add_argument("file", type=Path, help="of cpuwhy probe")
+    one.add_argument("-o", "--output", type=Path, help="machine file (default: standard output)")
+    one.set_defaults(run=adopted)
 
 
 def check(args: argparse.Namespace) -> int:
@@ -69,8 +76,19 @@ def converted(args: argparse.Namespace) -> int:
     else:
         made = convert.machine_file(read)
         machine.parse(made, Path(args.output or "converted.toml"))
-    if args.output:
-        Path(args.output).write_text(made, encoding="utf-8")
+    return _written(made, args.output)
+
+
+def _written(made: str, output: str | Path | None) -> int:
+    if output:
+        Path(output).write_text(made, encoding="utf-8")
     else:
         sys.stdout.write(made)
     return 0
+
+
+def adopted(args: argparse.Namespace) -> int:
+    """As converted()."""
+    made = adopt.text(adopt.read(args.file), args.file.name)
+    machine.parse(made, args.output or Path("adopted.toml"))
+    return _written(made, args.output)

@@ -9,6 +9,7 @@ states gives a machine like one of the same model.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from . import intel, machine, turbo
@@ -205,6 +206,11 @@ def _hints(d: Dump, hint: int) -> list[int]:
     return out
 
 
+def state_name(name: str) -> str:
+    """As machine files have it."""
+    return re.sub(r"\W|_ACPI", "", name)
+
+
 def _idle(d: Dump) -> list[Table]:
     out: list[Table] = []
     for name, desc, latency, residency in _states(d):
@@ -212,7 +218,7 @@ def _idle(d: Dump) -> list[Table]:
         port = re.search(r"IOPORT (0x[0-9a-fA-F]+)", desc)
         if hint is None and not port:
             continue	# POLL, HLT
-        name = re.sub(r"\W|_ACPI", "", name)
+        name = state_name(name)
         state: Table = [("name", name, "cpuidle")]
         if port:
             state.append(("port", int(port[1], 16), "cpuidle"))
@@ -292,23 +298,33 @@ def _show(header: str, table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def machine_file(d: Dump) -> str:
-    """The text of a machine file; UsageError names what the dump lacks, and where."""
+def _in_place(table: Table, measured: Table) -> Table:
+    """What was measured counts; a turbo table has either registers or steps."""
+    known = {key for key, _, _ in measured}
+    return [line for line in table if line[0] not in known] + measured
+
+
+def machine_file(d: Dump, measured: Mapping[str, Any] | None = None,
+                 source: str = "a dump of a real machine") -> str:
+    """The text of a machine file; UsageError names what the dump lacks, and where.
+    @measured: of tables what is known better, of "idle" by the state's name."""
+    better = measured or {}
     parts = [("[machine]", _machine(d)), ("[frequency]", _frequency(d)),
-             ("[turbo]", _turbo(d)), ("[features]", _features(d)),
-             ("[transition]", [(key, value, "assumed") for key, value in (
-                 ("period_us", 500), ("up_us", 20), ("down_us", 20))]),
+             ("[turbo]", _in_place(_turbo(d), better.get("turbo", []))),
+             ("[features]", _features(d)),
+             ("[transition]", _in_place([(key, value, "assumed") for key, value in (
+                 ("period_us", 500), ("up_us", 20), ("down_us", 20))],
+                 better.get("transition", []))),
              ("[[class]]", _class(d)), ("[hwp]", _hwp(d))]
     idle = _idle(d)
     if not idle:
         name = _like(d)
         parts[0][1].insert(0, ("like", name, "the same model: idle states, voltages"))
-        parts.append(("[power]", _power(d, part=True)))
-    else:
-        parts += [("[[idle]]", state) for state in idle]
-        parts.append(("[power]", _power(d)))
+    for state in idle:
+        parts.append(("[[idle]]", _in_place(state, better.get("idle", {}).get(state[0][1], []))))
+    parts.append(("[power]", _in_place(_power(d, part=not idle), better.get("power", []))))
     return ("# SPDX-License-Identifier: GPL-2.0\n"
-            "# Made from a dump of a real machine; each line says where it is from.\n\n"
+            f"# Made from {source}; each line says where it is from.\n\n"
             + "\n".join(_show(header, table) for header, table in parts if table))
 
 

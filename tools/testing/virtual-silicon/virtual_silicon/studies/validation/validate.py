@@ -13,8 +13,10 @@ from ... import cli, paths
 from ...errors import Fail, GuestError, UsageError
 from ...guest import boot, initramfs, options, pool
 from ...guest.job import Job
+from ...machine import adopt
 from ...readers import plot
-from ...text import write_csv
+from ...text import show, write_csv
+from ..probes import compare
 from . import measurements, reproduce
 from .measurements import Row
 from .reproduce import Experiment, Guest
@@ -213,7 +215,10 @@ def add(sub: cli.Commands) -> None:
                      help="file of rows (default: %(default)s)")
     one.add_argument("--rows", default="", metavar="REGEX", help="only rows whose part, "
                      "kind or quantity match")
-    one.add_argument("--kernel", default="patched", help="patched, base or a bzImage")
+    one.add_argument("--probe", type=Path, metavar="FILE", help="what cpuwhy probe measured on a "
+                     "machine, beside what it measures on the model made of that, instead")
+    one.add_argument("--kernel", help="patched, base or a bzImage (default: patched; with --probe "
+                     "as on the machine)")
     options.pool_options(one)
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "validate",
                      help="directory for validation.csv and validation.png")
@@ -224,11 +229,13 @@ def add(sub: cli.Commands) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """1 if the goal is not met."""
+    if args.probe:
+        return _probed(args)
     rows = [row for row in measurements.read(args.measurements)
             if re.search(args.rows, f"{row.cpu} {row.kind} {row.quantity}")]
     if not rows:
         raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
-    kernel, work = paths.kernel(args.kernel), args.work.resolve()
+    kernel, work = paths.kernel(args.kernel or "patched"), args.work.resolve()
     guests = pool.Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu), args.jobs)
     verdicts = judge(rows, lambda todo: guests.outcomes([
         pool.Guest(guest.name, guest.build(), guest.cpus, kernel, job, guest.append)
@@ -237,3 +244,11 @@ def command(args: argparse.Namespace) -> int:
     print(summary(verdicts))
     print(args.output / "validation.csv")
     return 0 if met(verdicts) else 1
+
+
+def _probed(args: argparse.Namespace) -> int:
+    kernel = (paths.kernel(args.kernel) if args.kernel
+              else compare.kernel_of(adopt.read(args.probe)))
+    found = compare.run(args.probe, kernel, paths.qemu(args.qemu), args.work.resolve())
+    show(f"{args.probe.name}: measured, and by the model", list(compare.HEAD), found)
+    return 0

@@ -1,0 +1,1 @@
+../../testing/virtual-silicon/virtual_silicon/machine/turbo.py

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0
+"""cpuwhy probe in guests of known machines, what is made of its file, and the folder of such."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from virtual_silicon import paths
+from virtual_silicon.errors import Fail, MissingError, UsageError
+from virtual_silicon.guest import boot, pool
+from virtual_silicon.machine import adopt, form, machine, turbo, vendor
+from virtual_silicon.machine.machine import Machine
+from virtual_silicon.studies.probes import compare, guest
+
+FOLDER = paths.SILICON / "data/probes"
+EXAMPLE = Path(__file__).with_name("probe-platinum-8592.txt")
+#: Made from dumps of real machines: groups and bytes of turbo ratios, AMD with CPPC; states by
+#: MWAIT and by ports.
+MACHINES = ("platinum-8592", "e3-1240-v5", "platinum-8180", "epyc-7543", "ryzen-7-5800x")
+#: Of latencies: the share, and us below which nothing can be told apart.
+SHARE, FLOOR_US = 0.1, 0.5
+
+
+@cache
+def probed(name: str) -> boot.Result:
+    """Of a guest, kept for the next time."""
+    out = paths.BUILD / "test/probes"
+    try:
+        kernel, qemu = paths.kernel("base"), paths.qemu()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    guests = pool.Guests(out, guest.archive(out / "guest"), qemu)
+    found = guests.outcomes([guest.guest(name, machine.load(name), kernel)])[0]
+    if isinstance(found, Fail):
+        raise found
+    assert found
+    return found
+
+
+def adopted(name: str) -> tuple[Machine, form.Data]:
+    """The machine that comes back, and what was said of it."""
+    data = form.check(probed(name).text("probe") + "\n")
+    return machine.parse(adopt.text(data, name), Path("adopted.toml")), data
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_same_clocks(name: str) -> None:
+    """Of as many cores as the guest has; and the whole table of registers."""
+    m, (back, data) = machine.load(name), adopted(name)
+    assert (back.min_ratio * back.bus_khz, back.base_ratio * back.bus_khz) == (
+        m.min_ratio * m.bus_khz, m.base_ratio * m.bus_khz)
+    for active in range(1, back.cores + 1):
+        assert back.mhz(back.turbo.limit(active)) == m.mhz(m.turbo.limit(active))
+    if m.vendor == "GenuineIntel":
+        known = {n: v for n, v in vendor.encoding(m).msrs(m).items()
+                 if n in turbo.registers(m.turbo.layout)}
+        assert dict(zip(turbo.registers(back.turbo.layout), back.turbo.registers)).items() \
+            <= known.items()
+        said = turbo.steps([(n, round(mhz / 100)) for n, mhz in zip(
+            data["clock"]["turbo_cores"], data["clock"]["turbo_mhz"])], m.cores, m.base_ratio)
+        assert [next(ratio for cores, ratio in said if n <= cores) for n in range(1, m.cores + 1)
+                ] == [m.turbo.limit(n) for n in range(1, m.cores + 1)]
+
+
+def near(value: float, truth: float) -> bool:
+    return abs(value - truth) <= max(SHARE * truth, FLOOR_US)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_same_idle_states(name: str) -> None:
+    m, (back, _) = machine.load(name), adopted(name)
+    assert [(s.name, s.hints, s.port, s.exit_us, s.residency_us) for s in back.idle] == [
+        (s.name, s.hints, s.port, s.exit_us, s.residency_us) for s in m.idle]
+    for ours, truth in zip(back.idle, m.idle):
+        cycles_us = 1000 * truth.wake_cycles / (m.max_ratio * m.bus_khz)
+        _, woken, timer = machine.at_median(ours.quantiles)
+        _, woken_truth, timer_truth = machine.at_median(truth.quantiles)
+        assert near(woken, woken_truth + cycles_us), (ours.name, woken, woken_truth + cycles_us)
+        # What a timer is foreseen by is random from nothing on: half a dozen us
+        assert abs(timer - timer_truth - cycles_us) <= max(2 * SHARE * timer_truth, FLOOR_US), (
+            ours.name, timer, timer_truth)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_settings_are_put_back(name: str) -> None:
+    """And no instance of tracefs is left."""
+    m, lines = machine.load(name), probed(name).text("settings").splitlines()
+    limits = {}
+    for line in lines:
+        path, _, value = line.partition(":")
+        if path.endswith("/disable"):
+            assert value == "0"
+        elif found := re.search(r"scaling_(min|max)_freq$", path):
+            limits[found[1]] = int(value)
+        else:
+            assert path.endswith("scaling_cur_freq"), line
+    assert limits["min"] == m.min_ratio * m.bus_khz
+    assert limits["max"] >= m.base_ratio * m.bus_khz
+
+
+def test_the_kernels_mistake_is_said() -> None:
+    """The base reads the turbo table of this machine wrongly."""
+    said = probed("platinum-8592").text("probe")
+    assert "# Your kernel takes 3.1 GHz for your highest clock; it is 3.9.\n" in said
+
+
+def test_adopt_says_what_was_measured() -> None:
+    """Each line has its source; what nobody has measured is assumed, and says so."""
+    data = adopt.read(EXAMPLE)
+    text = adopt.text(data, EXAMPLE.name)
+    m = machine.parse(text, Path("adopted.toml"))
+    lines = [line for line in text.splitlines() if " = " in line]
+    assert all("\t# " in line for line in lines)
+    source = {line.partition(" = ")[0]: line.partition("\t# ")[2] for line in lines}
+    for key in ("period_us", "up_us", "down_us", "wake_us", "timer_us", "uncore_w",
+                "capacitance_nf"):
+        assert source[key].startswith("measured"), key
+    assert source["v_min"] == source["v_max"] == "assumed"
+    assert EXAMPLE.name in text.splitlines()[1]
+    c6 = next(state for state in data["state"] if state["name"] == "C6")
+    assert machine.at_median(m.idle[-1].quantiles)[1] == c6["wake_us"][2]
+    asleep = min(m.idle_w(state, m.min_ratio) for state in m.idle)
+    assert m.power.uncore_w + m.cores * asleep == pytest.approx(data["power"]["idle_w"], rel=0.01)
+    assert m.active_w(m.max_ratio) == pytest.approx(
+        data["power"]["busy_w"] - data["power"]["idle_w"] + asleep, rel=0.01)
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("virtual = false", "virtual = true", "is of a virtual machine"),
+    ("form = 1\n", "form = 1\nhost = \"a\"\n", "unknown key 'host'"),
+    ("# INTEL", "# Intel", "line 4 was changed by hand"), ("[cpu]", "[cpu", "is no TOML"),
+    ("model = 207", "model = 2", "is unknown; known are")])
+def test_adopt_refuses(old: str, new: str, said: str, tmp_path: Path) -> None:
+    text = EXAMPLE.read_text()
+    assert old in text
+    path = tmp_path / "mine.txt"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(UsageError, match=said) as error:
+        adopt.text(adopt.read(path), path.name)
+    assert "mine.txt" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_compare_is_of_what_both_have() -> None:
+    data = adopt.read(EXAMPLE)
+    less = {key: value for key, value in data.items() if key != "power"}
+    rows = {row[0]: row for row in compare.table(data, less)}
+    assert "power, idle" not in rows
+    assert rows["wake from C6 by another CPU"][-2:] == ["+0 %", "put in"]
+    assert rows["highest clock as the kernel has it, over base"][-1] == "predicted"
+
+
+def test_folder_has_files_of_the_form() -> None:
+    """What others have sent: its form, and so that nobody is in it; and that it can be used."""
+    others = [path for path in FOLDER.iterdir() if path.name != "README.md"]
+    for path in others:
+        assert path.suffix == ".txt" and re.fullmatch(r"[a-z0-9-]+", path.stem), path
+        machine.parse(adopt.text(adopt.read(path), path.name), Path("adopted.toml"))
