@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import select
 import signal
 import struct
 import time
@@ -115,8 +116,7 @@ def _sleeps(source: int, target: int) -> None:
 
 def _spins(source: int, target: int) -> None:
     """Until its parent has ended."""
-    parent = os.getppid()
-    while os.getppid() == parent:
+    while not select.select([source], [], [], 0)[0]:
         spin(2_000_000)
 
 
@@ -239,6 +239,7 @@ class Pair:
     cpu: int
     other: int
     states: list[State] = field(default_factory=list)
+    siblings: list[int] = field(default_factory=list)   # threads of @cpu's core, itself too
 
 
 def only(guard: Guard, cpu: int, states: list[State], wanted: Callable[[State], bool]) -> None:
@@ -309,7 +310,8 @@ def by_timer(events: list[Event], cpu: int, state: int) -> list[float]:
 def wakeups(guard: Guard, pair: Pair, state: State, samples: int) -> tuple[list[float],
                                                                            list[float]]:
     """By the other CPU, and by its own timer: us each, nothing taken off."""
-    only(guard, pair.cpu, pair.states, lambda s: s.index == state.index)
+    for cpu in pair.siblings or [pair.cpu]:     # a core rests as its threads together
+        only(guard, cpu, pair.states, lambda s: s.index == state.index)
     shortest = max(500, 2 * state.residency_us)
 
     def rest() -> float:
@@ -341,7 +343,8 @@ def all_wakeups(guard: Guard, pair: Pair, samples: int,
             if not state.disabled:
                 tell(f"wake-ups from {state.name}")
                 found[state.index] = wakeups(guard, pair, state, samples)
-    back(guard, pair.cpu, pair.states)
+    for cpu in pair.siblings or [pair.cpu]:
+        back(guard, cpu, pair.states)
     return found
 
 
@@ -459,7 +462,13 @@ def changes(guard: Guard, pair: Pair, samples: int) -> list[Change]:
 def busy_clock(guard: Guard, cpus: list[int], seconds: float) -> float | None:
     """The first CPU's clock over the base while all are busy."""
     def now() -> tuple[int | None, int | None]:
-        return read_msr(cpus[0], APERF), read_msr(cpus[0], MPERF)
+        """Of some tries that of which both reads were nearest to each other."""
+        tries = []
+        for _ in range(8):
+            begin = time.monotonic_ns()
+            found = read_msr(cpus[0], APERF), read_msr(cpus[0], MPERF)
+            tries.append((time.monotonic_ns() - begin, found))
+        return min(tries)[1]
 
     with ExitStack() as stack:
         for cpu in cpus:
@@ -511,13 +520,14 @@ def watts(zones: list[Path], seconds: float) -> float:
     return sum((b - a) % (most + 1) for a, b, most in zip(first, last, ranges)) / 1e6 / took
 
 
-def power(cpu: int, zones: list[Path], seconds: float) -> tuple[float, float]:
-    """Idle, and with one busy core."""
-    time.sleep(0.2)
-    idle = watts(zones, seconds)
-    with _spinning([cpu]):
-        time.sleep(0.2)
-        return idle, watts(zones, seconds / 2)
+def power(pair: Pair, zones: list[Path], seconds: float) -> list[float]:
+    """Idle, with one busy core, with two."""
+    found = []
+    for busy in range(3):
+        with _spinning([pair.cpu, pair.other][:busy]):
+            time.sleep(0.2)
+            found.append(watts(zones, seconds / (1 + busy)))
+    return found
 
 
 # --- hand-overs ----------------------------------------------------------------

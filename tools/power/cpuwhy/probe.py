@@ -56,7 +56,8 @@ def pair(system: doctor.System) -> measure.Pair | None:
     first = [cpu for package, cpu in cores if package == cores[0][0]]
     if len(first) < 2:
         return None
-    return measure.Pair(first[1], first[2 % len(first)], _states(system, first[1]))
+    return measure.Pair(first[1], first[2 % len(first)], _states(system, first[1]),
+                        next(cpus for cpus in topology(system).values() if first[1] in cpus))
 
 
 def _states(system: doctor.System, cpu: int) -> list[measure.State]:
@@ -265,8 +266,8 @@ def _wake(data: Data, found: dict[int, tuple[list[float], list[float]]],
             for us in found.get(state.index, ([],))[0]]
     floor = 0.0
     if poll:
-        floor, _, _, high, _ = measure.quantiles(poll)
-        data["idle"] |= {"poll_us": round(floor, 2), "poll_most_us": round(high, 2)}
+        floor, _, median, _, _ = measure.quantiles(poll)
+        data["idle"] |= {"poll_us": round(floor, 2), "poll_median_us": round(median, 2)}
     by_name = {row["name"]: row for row in data["state"]}
     for state in states_:
         woken, timed = found.get(state.index, ([], []))
@@ -313,8 +314,8 @@ def measured(data: Data, system: doctor.System, guard: Guard, two: measure.Pair 
     missing += ["tracing"] * (not traced)
     if two and zones_of(missing):
         tell("power")
-        idle_w, busy_w = measure.power(two.cpu, measure.packages(), seconds / 6)
-        data["power"] = {"idle_w": round(idle_w, 2), "busy_w": round(busy_w, 2)}
+        data["power"] = {name: round(watts, 2) for name, watts in zip(
+            form.TABLES["power"], measure.power(two, measure.packages(), seconds / 6))}
     if two and two.states and traced:
         _wake(data, measure.all_wakeups(guard, two, max(120, round(3 * seconds)), tell),
               two.states)
@@ -327,7 +328,7 @@ def measured(data: Data, system: doctor.System, guard: Guard, two: measure.Pair 
         tell("clocks of busy cores")
         cores = [two.cpu, two.other, *(cpus[0] for cpus in topology(system).values()
                                        if not {two.cpu, two.other} & set(cpus))]
-        busy(guard, data, cores, min(0.3, seconds / 100))
+        busy(guard, data, cores, min(0.3, max(0.05, seconds / 100)))
     if two and two.states:
         tell("hand-overs")
         data["handover"] = [{"work_us": work, "states": states_, "us": round(us, 2)}

@@ -13,6 +13,8 @@ from ..errors import UsageError
 from . import convert, dump, form, machine
 
 _STATE = "/sys/devices/system/cpu/cpu0/cpuidle/state"
+#: Of what a busy core draws at the highest clock: assumed, as of every part.
+LEAKAGE = 0.12
 _ACPI = "/sys/devices/system/cpu/cpu0/acpi_cppc/"
 
 
@@ -97,24 +99,32 @@ def _transition(changes: list[form.Data]) -> convert.Table:
     return out
 
 
-def _powers(data: form.Data, name: str) -> convert.Table:
-    """The uncore such that the idle machine draws what was measured, and the capacitance such
-    that a busy core does: by the model with what else is assumed."""
-    if "power" not in data:
-        return []
+def _powers(data: form.Data, name: str) -> tuple[convert.Table, convert.Table]:
+    """[power] and [[package]]. What the second busy core adds is a core's; what the first
+    adds beyond that is the uncore's, which sleeps while the machine is idle."""
+    power = data.get("power", {})
+    if len(power) < len(form.TABLES["power"]):
+        return [], []
     m = machine.parse(text(data, name, powers=False), Path("adopted.toml"))
-    packages, top = m.packages, m.max_ratio
-    asleep = min(m.idle_w(state, m.min_ratio) for state in m.idle) if m.idle else 0.0
-    idle, busy = data["power"]["idle_w"], data["power"]["busy_w"]
-    uncore = max(0.0, idle / packages - m.cores * asleep)
-    dynamic = busy - idle + asleep - m.leakage_w(top)
-    out: convert.Table = [("uncore_w", round(uncore, 3),
-                           "measured: idle, without what the cores draw")]
-    if dynamic > 0:
-        nf = m.power.capacitance_nf * dynamic / m.dynamic_w(top)
-        out.append(("capacitance_nf", float(f"{nf:.4g}"),
-                    "measured: one busy core at the highest clock"))
-    return out
+    asleep, deepest = min((m.idle_w(state, m.min_ratio), state.name) for state in m.idle)
+    idle, one, two = (power[key] for key in form.TABLES["power"])
+    resting = max(0.0, idle / m.packages - m.cores * asleep)
+    core = two - one + asleep
+    awake = max(resting, one - core - (m.packages - 1) * resting
+                - (m.packages * m.cores - 1) * asleep)
+    if core <= 0:
+        return [], []
+    leakage = LEAKAGE * core
+    nf = m.power.capacitance_nf * (core - leakage) / m.dynamic_w(m.max_ratio)
+    out: convert.Table = [
+        ("uncore_w", round(awake, 3), "measured: one busy core, less that core"),
+        ("leakage_w", float(f"{leakage:.3g}"), "assumed: 12 % of a busy core"),
+        ("capacitance_nf", float(f"{nf:.4g}"), "measured: what the second busy core adds")]
+    if resting > 0.9 * awake:
+        return out, []
+    return out, [("name", "PC", "measured: the uncore draws less while all is idle"),
+                 ("core_state", deepest, "assumed"),
+                 ("uncore_permille", round(1000 * resting / awake), "measured")]
 
 
 def _busy_turbo(data: form.Data) -> convert.Table:
@@ -142,6 +152,7 @@ def text(data: form.Data, name: str, powers: bool = True) -> str:
     states: dict[str, convert.Table] = {
         convert.state_name(state["name"]): _wake(state) for state in data.get("state", ())}
     measured: dict[str, Any] = {"transition": _transition(data.get("change", [])),
-                                "turbo": _busy_turbo(data), "idle": states,
-                                "power": _powers(data, name) if powers else []}
+                                "turbo": _busy_turbo(data), "idle": states}
+    if powers:
+        measured["power"], measured["package"] = _powers(data, name)
     return convert.machine_file(_dump(data, name), measured, f"{name}, by cpuwhy probe")

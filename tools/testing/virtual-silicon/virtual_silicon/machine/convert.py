@@ -322,6 +322,7 @@ def machine_file(d: Dump, measured: Mapping[str, Any] | None = None,
         parts[0][1].insert(0, ("like", name, "the same model: idle states, voltages"))
     for state in idle:
         parts.append(("[[idle]]", _in_place(state, better.get("idle", {}).get(state[0][1], []))))
+    parts.append(("[[package]]", better.get("package", [])))
     parts.append(("[power]", _in_place(_power(d, part=not idle), better.get("power", []))))
     return ("# SPDX-License-Identifier: GPL-2.0\n"
             f"# Made from {source}; each line says where it is from.\n\n"

@@ -124,8 +124,7 @@ TABLES: dict[str, dict[str, Key]] = {
     "idle": {"driver": _word("of cpuidle", *DRIVERS), "governor": _word("of cpuidle", *GOVERNORS),
              "poll_us": _number("until a CPU that polls has left its loop: the least, the"
                                 " kernel's own part of a wake-up; taken off all wake_us", 1e6),
-             "poll_most_us": _number("the same, of 90 %: waits shorter than this are"
-                                     " not to be trusted", 1e6)},
+             "poll_median_us": _number("the same: median", 1e6)},
     "state": {
         "name": Key(str, "idle state", _NAME),
         "enter": Key(str, "how it is entered", r"MWAIT 0x[0-9a-f]{2}|IOPORT 0x[0-9a-f]{1,4}|"
@@ -145,7 +144,8 @@ TABLES: dict[str, dict[str, Key]] = {
         "us": _number("until APERF and MPERF show it: least, median, most", 1e6, many=True)},
     "busy": {"cpus": _count("busy cores", 65536), "mhz": _number("clock of one of them", 1e5)},
     "power": {"idle_w": _number("all packages, idle", 1e4),
-              "busy_w": _number("with one busy core", 1e4)},
+              "busy_w": _number("with one busy core", 1e4),
+              "two_busy_w": _number("with two", 1e4)},
     "handover": {
         "work_us": _count("work between two hand-overs"),
         "states": _word("idle states: as found, or only the two shallowest", "all", "shallow"),

@@ -42,7 +42,8 @@ def values(data: form.Data) -> Iterator[Value]:
     for row in data.get("busy", ()):
         yield Value(f"clock with {row['cpus']} busy", "MHz", row["mhz"],
                     PREDICTED if data["cpu"]["vendor"] == "GenuineIntel" else PUT_IN)
-    for key, what in (("idle_w", "idle"), ("busy_w", "one busy core")):
+    for key, what in (("idle_w", "idle"), ("busy_w", "one busy core"),
+                      ("two_busy_w", "two busy cores")):
         if key in data.get("power", ()):
             yield Value(f"power, {what}", "W", data["power"][key], PUT_IN)
     for row in data.get("handover", ()):
