@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from . import doctor, form, measure, record, turbo
+from . import doctor, form, measure, turbo
 from .errors import Fail
 from .form import Data
 from .guard import Guard
@@ -258,25 +258,20 @@ def read(system: doctor.System, cpu_: int, msr: Callable[[int, int], int | None]
 
 def _wake(data: Data, found: dict[int, tuple[list[float], list[float]]],
           states_: list[measure.State]) -> None:
-    """Quantiles; the least that polling takes is taken off."""
-    def rounded(values: list[float], floor: float) -> list[float]:
-        return [round(max(0.0, value - floor), 2) for value in measure.quantiles(values)]
+    """Quantiles; polling has nothing to wake from, and shows what the rest of the way takes."""
+    def rounded(values: list[float]) -> list[float]:
+        return [round(max(0.0, value), 2) for value in measure.quantiles(values)]
 
-    poll = [us for state in states_ if state.name == "POLL"
-            for us in found.get(state.index, ([],))[0]]
-    floor = 0.0
-    if poll:
-        floor, _, median, _, _ = measure.quantiles(poll)
-        data["idle"] |= {"poll_us": round(floor, 2), "poll_median_us": round(median, 2)}
     by_name = {row["name"]: row for row in data["state"]}
     for state in states_:
         woken, timed = found.get(state.index, ([], []))
-        if state.name in by_name and state.name != "POLL":
-            row = by_name[state.name]
+        if state.name == "POLL" and woken:
+            data["idle"]["poll_us"] = rounded(woken)[2]
+        elif row := by_name.get(state.name):
             if woken:
-                row |= {"samples": len(woken), "wake_us": rounded(woken, floor)}
+                row |= {"samples": len(woken), "wake_us": rounded(woken)}
             if timed:
-                row |= {"timer_samples": len(timed), "timer_us": rounded(timed, 0.0)}
+                row |= {"timer_samples": len(timed), "timer_us": rounded(timed)}
 
 
 def _change(base: float, change: measure.Change) -> Data:
@@ -309,7 +304,7 @@ def measured(data: Data, system: doctor.System, guard: Guard, two: measure.Pair 
     missing = data.setdefault("missing", [])
     base = data["clock"].get("base_mhz")
     counters = measure.read_msr(two.cpu if two else 0, measure.APERF) is not None and base
-    traced = (record.TRACEFS / "events").is_dir()
+    traced = measure.can_trace()
     missing += ["alone"] * (two is None) + ["counters"] * (not counters)
     missing += ["tracing"] * (not traced)
     if two and zones_of(missing):

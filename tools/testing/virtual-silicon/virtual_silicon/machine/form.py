@@ -78,8 +78,8 @@ WHY = {
     "tracing": "tracefs is not there or cannot be used",
     "energy": "no energy counters (powercap's package zones)",
     "counters": "no APERF and MPERF",
-    "log": "the boot messages are gone, and with them what the kernel took for the highest clock",
-    "turbo": "the turbo registers of this model are not known here",
+    "log": "the kernel said nothing of its highest clock at boot, or its messages are gone",
+    "turbo": "the turbo registers are empty, or of a model that is not known here",
 }
 
 TABLES: dict[str, dict[str, Key]] = {
@@ -122,9 +122,7 @@ TABLES: dict[str, dict[str, Key]] = {
         "limit_mhz": _number("highest clock allowed", 1e5),
         "boost": Key(bool, "whether turbo is on")},
     "idle": {"driver": _word("of cpuidle", *DRIVERS), "governor": _word("of cpuidle", *GOVERNORS),
-             "poll_us": _number("until a CPU that polls has left its loop: the least, the"
-                                " kernel's own part of a wake-up; taken off all wake_us", 1e6),
-             "poll_median_us": _number("the same: median", 1e6)},
+             "poll_us": _number("until a CPU that polls has left its loop: median", 1e6)},
     "state": {
         "name": Key(str, "idle state", _NAME),
         "enter": Key(str, "how it is entered", r"MWAIT 0x[0-9a-f]{2}|IOPORT 0x[0-9a-f]{1,4}|"
