@@ -1,71 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Hold-off: does utilisation need another performance level, and has it for long enough?
+ * Hold-off: does utilization need another performance level, and has it for long enough?
  *
- * The range of utilisation that needs the present level begins a little below what the
- * level was chosen for, so that noise does not change it. It grows by requests that
- * needed no change, which spares later ones the look. It is known in one unit only:
- * whatever the capacity of a CPU is, if utilisation is frequency-invariant.
+ * The range of utilization that the present level does for begins a little below what it
+ * was chosen for, so that noise does not change it. It grows by requests that needed no
+ * change, which spares later ones the look. It is known in one unit only: the capacity of
+ * the CPU, if utilization is frequency-invariant.
  *
- * Utilisation is in capacity units, with headroom; time is in ns of run queue clocks.
+ * Utilization is in capacity units, with headroom; time is in ns of run queue clocks.
  * The caller serialises calls for one struct holdoff.
  */
 #ifndef _KERNEL_SCHED_CPUFREQ_HOLDOFF_H
 #define _KERNEL_SCHED_CPUFREQ_HOLDOFF_H
 
+#include <linux/limits.h>
 #include <linux/minmax.h>
-#include <linux/sched.h>
 #include <linux/time64.h>
 
 #define HOLDOFF_SMALL(unit)	((unit) / 16)	/* rises by less are small */
+#define HOLDOFF_LAST(unit)	((unit) / 32)	/* who needs all but this gets all */
 #define HOLDOFF_NOISE(unit)	((unit) / 64)
 #define HOLDOFF_SETTLE		(10 * NSEC_PER_MSEC)
 
 /**
  * struct holdoff - what is known of the present level
- * @since: time since when a small rise has been wanted; 0 if none is
- * @unit: capacity that the others are in units of; 0 if nothing is known
- * @set: utilisation that the level was chosen for
- * @lo: lowest utilisation that needs no change
- * @hi: highest such
+ * @since: time since when a small rise has been wanted; 0 if none was
+ * @unit: capacity that the others are in units of; 0 if utilization is not invariant
+ * @set: utilization that the level was chosen for
+ * @lo: lowest utilization that needs no change
+ * @end: lowest above that needs one
  */
 struct holdoff {
 	u64	since;
 	u32	unit;
 	u32	set;
 	u32	lo;
-	u32	hi;
+	u32	end;
 };
 
-/* Is anything known in units of @unit? */
-static inline bool holdoff_knows(const struct holdoff *h, u32 unit)
+/* Nothing is known, in units of @unit from now on. */
+static inline void holdoff_forget(struct holdoff *h, u32 unit)
 {
-	return unit && h->unit == unit;
+	h->unit = unit;
+	h->lo = U32_MAX;
+	h->end = 0;
 }
 
 /* Is @util known to need no change? */
 static inline bool holdoff_has(const struct holdoff *h, u32 util)
 {
-	return util >= h->lo && util <= h->hi;
+	return util >= h->lo && util < h->end;
 }
 
 /* The level was chosen for @util. */
-static inline void holdoff_set(struct holdoff *h, u32 unit, u32 util)
+static inline void holdoff_set(struct holdoff *h, u32 util)
 {
-	*h = (struct holdoff){
-		.unit = unit, .set = util, .hi = util,
-		.lo = util - min(util, HOLDOFF_NOISE(unit)),
-	};
+	h->since = 0;
+	h->set = util;
+	h->lo = util - min(util, HOLDOFF_NOISE(h->unit));
+	h->end = util < h->unit ? util + 1 : U32_MAX;
 }
 
 /* @util needs no change. */
-static inline void holdoff_same(struct holdoff *h, u32 unit, u32 util)
+static inline void holdoff_same(struct holdoff *h, u32 util)
 {
-	if (h->unit != unit)
-		holdoff_set(h, unit, util);
+	if (!h->end)
+		h->set = util;
 	h->lo = min(h->lo, util);
-	h->hi = max(h->hi, util);
-	h->since = 0;
+	h->end = util < h->unit ? max(h->end, util + 1) : U32_MAX;
 }
 
 /* A small rise is wanted: has it been for long enough? */

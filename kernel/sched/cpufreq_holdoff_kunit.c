@@ -13,7 +13,7 @@
 static void test_range(struct kunit *test)
 {
 	static const struct {
-		u32 set, learned[2], lo, hi;
+		u32 set, learned[2], lo, last;
 	} cases[] = {
 		{ 500, { 500, 500 }, 484, 500 },	/* noise below, nothing above */
 		{ 500, { 520, 510 }, 484, 520 },
@@ -22,62 +22,61 @@ static void test_range(struct kunit *test)
 		{ 16, { 16, 16 }, 0, 16 },
 		{ 15, { 15, 15 }, 0, 15 },
 		{ 0, { 0, 3 }, 0, 3 },
-		{ 1280, { 1300, 1264 }, 1264, 1300 },
-	};
-	struct holdoff h = { .since = 5 };
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		holdoff_set(&h, CAP, cases[i].set);
-		KUNIT_EXPECT_EQ(test, h.set, cases[i].set);
-		KUNIT_EXPECT_EQ(test, h.since, 0);
-		h.since = 5;
-		holdoff_same(&h, CAP, cases[i].learned[0]);
-		holdoff_same(&h, CAP, cases[i].learned[1]);
-		KUNIT_EXPECT_EQ_MSG(test, h.lo, cases[i].lo, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, h.hi, cases[i].hi, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, h.since, 0, "row %d", i);
-		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].lo), "row %d", i);
-		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].hi), "row %d", i);
-		KUNIT_EXPECT_FALSE_MSG(test, holdoff_has(&h, cases[i].hi + 1), "row %d", i);
-	}
-}
-
-/* What is known in one unit says nothing in another. */
-static void test_unit(struct kunit *test)
-{
-	static const struct {
-		u32 learned, asked;
-		bool known;
-	} cases[] = {
-		{ 0, 0, false },	/* not invariant */
-		{ 0, CAP, false }, { CAP, 0, false }, { CAP, 700, false }, { 700, CAP, false },
-		{ CAP, CAP, true }, { 1, 1, true },
+		{ 1023, { 1023, 1023 }, 1007, 1023 },
+		{ 1024, { 1024, 1024 }, 1008, U32_MAX - 1 },	/* above the capacity is one level */
+		{ 1280, { 1300, 1264 }, 1264, U32_MAX - 1 },
+		{ 1000, { 1024, 1000 }, 984, U32_MAX - 1 },
 	};
 	struct holdoff h;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		holdoff_set(&h, cases[i].learned, 300);
-		KUNIT_EXPECT_EQ_MSG(test, holdoff_knows(&h, cases[i].asked), cases[i].known,
-				    "row %d", i);
-		holdoff_same(&h, cases[i].asked, 400);
-		KUNIT_EXPECT_EQ_MSG(test, h.unit, cases[i].asked, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, holdoff_has(&h, 300), cases[i].learned == cases[i].asked,
-				    "row %d", i);
+		h = (struct holdoff){ .since = 5 };
+		holdoff_forget(&h, CAP);
+		holdoff_set(&h, cases[i].set);
+		KUNIT_EXPECT_EQ(test, h.set, cases[i].set);
+		KUNIT_EXPECT_EQ(test, h.since, 0);
+		holdoff_same(&h, cases[i].learned[0]);
+		holdoff_same(&h, cases[i].learned[1]);
+		KUNIT_EXPECT_EQ_MSG(test, h.set, cases[i].set, "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, cases[i].lo && holdoff_has(&h, cases[i].lo - 1),
+				       "row %d", i);
+		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].lo), "row %d", i);
+		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].last), "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, holdoff_has(&h, cases[i].last + 1), "row %d", i);
 	}
-	h = (struct holdoff){ };
-	KUNIT_EXPECT_FALSE_MSG(test, holdoff_knows(&h, CAP), "at the start");
-	holdoff_set(&h, 160, 100);
+	holdoff_forget(&h, 160);
+	holdoff_set(&h, 100);
 	KUNIT_EXPECT_EQ_MSG(test, h.lo, 98, "noise of a small CPU");
 }
 
-/* Requests of one small rise, one after the other */
+/* Of what is forgotten only what is learned again is known. */
+static void test_forget(struct kunit *test)
+{
+	struct holdoff h = { };
+	u32 util;
+
+	KUNIT_EXPECT_FALSE_MSG(test, h.unit == CAP, "at the start");
+	holdoff_forget(&h, CAP);
+	holdoff_set(&h, 600);
+	holdoff_forget(&h, 700);
+	KUNIT_EXPECT_EQ(test, h.unit, 700);
+	for (util = 0; util <= 1300; util++)
+		KUNIT_EXPECT_FALSE_MSG(test, holdoff_has(&h, util), "%u", util);
+	KUNIT_EXPECT_FALSE(test, holdoff_has(&h, U32_MAX));
+
+	holdoff_same(&h, 500);
+	KUNIT_EXPECT_EQ(test, h.set, 500);
+	for (util = 0; util <= 1300; util++)
+		KUNIT_EXPECT_EQ_MSG(test, holdoff_has(&h, util), util == 500, "%u", util);
+}
+
+/* Requests of small rises, one after the other */
 static void test_settle(struct kunit *test)
 {
 	static const struct {
 		u64 at;
-		bool same;	/* a request that needs no change */
+		bool set;	/* a level is chosen */
 		bool settled;
 	} rows[] = {
 		{ MS(3), false, false },	/* begins */
@@ -92,10 +91,9 @@ static void test_settle(struct kunit *test)
 	struct holdoff h = { };
 	int i;
 
-	holdoff_set(&h, CAP, 500);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (rows[i].same)
-			holdoff_same(&h, CAP, 500);
+		if (rows[i].set)
+			holdoff_set(&h, 500);
 		else
 			KUNIT_EXPECT_EQ_MSG(test, holdoff_settled(&h, rows[i].at), rows[i].settled,
 					    "row %d", i);
@@ -123,7 +121,7 @@ static void test_clock_ahead(struct kunit *test)
 
 static struct kunit_case holdoff_cases[] = {
 	KUNIT_CASE(test_range),
-	KUNIT_CASE(test_unit),
+	KUNIT_CASE(test_forget),
 	KUNIT_CASE(test_settle),
 	KUNIT_CASE(test_clock_ahead),
 	{}

@@ -9,26 +9,29 @@ static void one(struct input *in)
 	struct holdoff h = {};
 
 	while (in->at < in->end) {
-		u32 util = take_below(in, 4096), lo = h.lo, hi = h.hi;
+		u32 util = take_below(in, 4096), lo = h.lo, end = h.end, set = h.set;
 		u8 what = take(in, 1);
-		u32 unit = what & 16 ? take_below(in, 3) * 512 : h.unit, noise = unit / 64;
-		bool known = unit == h.unit;
+		u32 above = util < h.unit ? util + 1 : U32_MAX;
 
-		PROPERTY(holdoff_knows(&h, unit) == (unit && known));
-		PROPERTY(holdoff_has(&h, util) == (util >= lo && util <= hi));
+		PROPERTY(holdoff_has(&h, util) == (util >= lo && util < end));
 		now += take_any(in, 32);
-		switch (what % 4) {
+		switch (what % 5) {
 		case 0:
-			holdoff_set(&h, unit, util);
-			PROPERTY(h.unit == unit && h.set == util && h.hi == util);
-			PROPERTY(h.lo <= util && util - h.lo <= noise && (util - h.lo == noise || !h.lo));
+			holdoff_set(&h, util);
+			PROPERTY(h.set == util && h.end == above);
+			PROPERTY(h.lo <= util && (util - h.lo == h.unit / 64 || !h.lo) &&
+				 util - h.lo <= h.unit / 64);
 			wanted = 0;
 			break;
 		case 1:
-			holdoff_same(&h, unit, util);
-			PROPERTY(h.unit == unit && holdoff_has(&h, util));
-			PROPERTY(known ? h.lo <= lo && h.hi >= hi : h.set == util && h.hi == util);
-			wanted = 0;
+			holdoff_same(&h, util);
+			PROPERTY(holdoff_has(&h, util));
+			PROPERTY(end ? h.lo <= lo && h.end >= end && h.set == set :
+				 h.set == util && h.end == above);
+			break;
+		case 2:
+			holdoff_forget(&h, take_below(in, 3) * 512);
+			PROPERTY(!holdoff_has(&h, util) && h.lo == U32_MAX && !h.end && h.set == set);
 			break;
 		default:
 			then = now - (what & 4 ? 1000 % now : 0);
@@ -36,7 +39,7 @@ static void one(struct input *in)
 				wanted = then;
 			PROPERTY(holdoff_settled(&h, then) ==
 				 (then >= wanted && then - wanted >= 10000000));
-			PROPERTY(h.since == wanted && h.lo == lo && h.hi == hi);
+			PROPERTY(h.since == wanted && h.lo == lo && h.end == end);
 		}
 		PROPERTY(wanted || !h.since);
 	}

@@ -10,7 +10,8 @@
  * CPUs does. In each call of the hook:
  *
  *  asked	what is requested is what the utilisation asks for in this call, or with
- *		the governor's thread in one since the thread last ran
+ *		the governor's thread in one since the thread last ran. "contract=ours":
+ *		or all that a busy CPU may have, if it needs that but for 1/32
  *  late	a rise is requested by the first call after the window. "contract=ours": on a
  *		busy CPU one of less than 1/16 when it has been wanted for SETTLE
  *  stuck	a fall is requested by the first call after the window if the CPU has idled.
@@ -134,6 +135,7 @@ static double wanted(double used, double floor, double top)
 static bool shared(void) { return m.online & (m.online - 1); }
 static u64 differ(void) { return shared() ? BEHIND : 0; }
 
+static u64 busy_for(int cpu) { return clock_of(cpu) - shim_rq[cpu].clock_idle; }
 static double bandwidth(int cpu) { return shim_rq[cpu].dl.running_bw * 1024 >> BW_SHIFT; }
 
 static struct need need_of(int cpu)
@@ -166,6 +168,9 @@ static struct need need_of(int cpu)
 	extra = m.now - st.called[cpu] > shim_tick_ns + differ() ? 0 : st.boost[cpu] * cap / 1024;
 	n.lo = wanted(st.saturated[cpu] && shim_invariant ? cap : used, n.floor, top);
 	n.hi = wanted(st.may_saturate[cpu] && shim_invariant ? cap : fmax2(used, extra), n.floor, top);
+	/* A busy CPU that needs nearly all of what it may have may get all. */
+	if (run.ours && busy_for(cpu) + differ() >= BUSY && n.hi + cap / 32 + 1 >= top)
+		n.hi = fmax2(n.hi, top);
 	n.capped = sched_uclamp_used && rq->uclamp[UCLAMP_MAX].value < 1024 &&
 		   fmin2(fmax2(a->util_avg, a->util_est), cap) + rq->avg_rt.util_avg >=
 		   rq->uclamp[UCLAMP_MAX].value;
@@ -258,8 +263,6 @@ static bool after(int cpu, u64 time)
 {
 	return (s64)(clock_of(cpu) - time) >= (s64)run.window;
 }
-
-static u64 busy_for(int cpu) { return clock_of(cpu) - shim_rq[cpu].clock_idle; }
 
 /* After each call of the hook: @leaving says that no task stays on the CPU. */
 static void judge(int cpu, unsigned int flags, bool leaving, bool queued)

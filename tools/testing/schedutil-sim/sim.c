@@ -70,17 +70,19 @@ static struct task *running_on(int cpu)
 static void publish(int cpu)
 {
 	struct sched_avg *a = &shim_rq[cpu].cfs.avg;
+	struct task *on = running_on(cpu);
 	double util = 0, est = 0;
 	unsigned int nr = 0;
 
+	if (on)
+		m.running[cpu].se.avg = (struct sched_avg){
+			.util_avg = on->util, .util_est = on->est,
+		};
 	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
 			continue;
 		util += t->group;
 		if (t->runnable) {
-			m.running[cpu].se.avg = (struct sched_avg){
-				.util_avg = t->util, .util_est = t->est,
-			};
 			est += t->est;
 			nr++;
 		}

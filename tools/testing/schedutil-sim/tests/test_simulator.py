@@ -95,9 +95,9 @@ def test_unusual_task_gets_the_highest_frequency(programs: dict[str, Path], mode
 
 @pytest.mark.parametrize("hz", [250, 1000])
 def test_usual_task_is_left_to_its_estimate(programs: dict[str, Path], hz: int) -> None:
-    """It was busy for 60 %; the last small steps have to last."""
+    """It was busy for 60 %. In no phase of the tick is it later than with the base."""
     base, ours = (rises(programs[who] / "sim", "return", hz=hz) for who in TREES)
-    assert max(b - a for a, b in zip(base, ours)) <= 16
+    assert [pair for pair in zip(base, ours) if pair[1] > pair[0]] == []
 
 
 def run_of(program: Path, load: str, *words: str) -> tuple[float, int]:
