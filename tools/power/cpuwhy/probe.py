@@ -119,7 +119,7 @@ def log(system: doctor.System) -> str:
 
 
 def kernel(system: doctor.System) -> Data:
-    found: Data = {"patched": (system.root / doctor.CPUS / "freq_invariance").is_dir()}
+    found: Data = {"patched": bool(system.text(doctor.FREQ_MAX))}
     if release := re.match(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?",
                            system.text("proc/sys/kernel/osrelease")):
         found = {"release": release[0], **found}

@@ -83,6 +83,16 @@ def test_what_is_read(tmp_path: Path) -> None:
     assert "missing" not in data
 
 
+@pytest.mark.parametrize("changes, patched, said", [
+    ({}, False, 1670), ({"sys__module__aperfmperf__parameters__freq_max": "4c", "dmesg":
+                         "freq_invariance: on, freq_max is 2101/1024 of base"}, True, 2101)])
+def test_kernels_of_both_kinds(changes: dict[str, str], patched: bool, said: int,
+                               tmp_path: Path) -> None:
+    data = read(machine(tmp_path, **changes))
+    assert (data["kernel"]["patched"], data["kernel"]["freq_max"]) == (patched, said)
+    assert ("that is right." in form.render(data)) == patched
+
+
 def test_nobody_is_in_it(tmp_path: Path) -> None:
     """Serial numbers, addresses and names that stand in what is read."""
     system = machine(tmp_path)

@@ -52,7 +52,7 @@ _BRAND = (r"(\d\dth Gen )?(Intel|INTEL|Genuine|AMD|GENUINE|Pentium|Celeron|Virtu
 _NAME = r"[A-Z][A-Za-z0-9_]{0,15}"
 #: What may be said of the command line: names, and values without room for a text.
 PARAMETER = (r"(intel_pstate|intel_idle\.\w+|amd_pstate|processor\.max_cstate|idle|nohz|"
-             r"cpuidle\.governor|cpuidle\.off|cpufreq\.default_governor|freq_invariance|"
+             r"cpuidle\.governor|cpuidle\.off|cpufreq\.default_governor|aperfmperf\.freq_max|"
              r"mitigations|nosmt|tsc)(=[a-z0-9_,]{1,24})?")
 FLAGS = ("aperfmperf", "arat", "cppc", "epb", "hwp", "hwp_epp", "ida", "monitor", "waitpkg")
 DRIVERS = ("acpi-cpufreq", "acpi_idle", "amd-pstate", "amd-pstate-epp", "amd_pstate",
