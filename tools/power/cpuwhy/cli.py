@@ -94,9 +94,8 @@ def _add_freq(commands: Commands) -> None:
     sub = commands.add_parser(
         "freq", help="what was asked of the clocks, what came, and who waited for it",
         description="Requests and clocks of each CPU over time, and the episodes in which a task"
-        " ran and its CPU got a higher request late: how long, who, and why. schedutil's own"
-        " reasons are those of the event power:sugov_judge, where the kernel has it."
-        " Without it they are inferred from the times of the requests.")
+        " ran and its CPU got a higher request late: how long, who, and why. The"
+        " governor's reasons are inferred from the times of the requests.")
     _live(sub)
     sub.add_argument("--base-mhz", type=float, default=0.0, metavar="MHZ",
                      help="base frequency, at which MPERF counts, if it is not recorded")

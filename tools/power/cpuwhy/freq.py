@@ -3,8 +3,7 @@
 
 Requests are the events cpu_frequency, pstate_sample and amd_pstate_perf and the writes of
 the registers behind them; the clock is what the kernel's own reads of APERF and MPERF, or
-the sample events, say. Utilisation and schedutil's verdicts are those of sugov_judge, an
-event of the project's series; without it reasons are inferred from the requests' times.
+the sample events, say. Reasons are inferred from the requests' times.
 """
 from __future__ import annotations
 
@@ -28,8 +27,6 @@ SENSELESS = 7_000_000           # kHz
 TICK = 4_000_000                # ns, if it is not known
 #: A clock this near to a turbo bin's is the bin's.
 BIN = 0.015
-#: What made a CPU ask, if not its utilisation alone.
-SATURATION, CHAIN = "saturation", "a chain of tasks"
 #: Two tasks take turns if they do so this often without a longer pause, and each only works
 #: or waits for a CPU, nothing else, for this share of the time.
 TURNS, PAUSE, WORKING = 20, 10_000_000, 0.8
@@ -45,8 +42,6 @@ LIMITS = re.compile(r"min=(\d+) max=(\d+) cpu_id=(\d+)")
 MSR = re.compile(r"([0-9a-f]+), value ([0-9a-f]+)")
 SAMPLE = re.compile(r"\bfreq=(\d+)")
 TO = re.compile(r"\bto=(\d+)")
-JUDGED = re.compile(r"cpu_id=(\d+) util=(\d+) wanted=(\d+) floor=(\d+) chain=(\d+)"
-                    r" scale=(\d+) verdict=(\w+)")
 BASE = re.compile(r"\bmperf=(\d+) aperf=([1-9]\d*) .*freq=(\d+)")
 
 
@@ -106,9 +101,6 @@ class Episode:
     high: float
     limit: float = 0.0          # of the policy, kHz, if it is below the highest clock
     held: int = 0               # ns, the governor's rate limit if the steps keep to it
-    verdicts: dict[str, int] = field(default_factory=dict)      # ns that each was waited for
-    rose: bool = False          # to the rest utilisation rose; else it is not known
-    asked_by: str = ""          # saturation or a chain of tasks, if one asked for the highest
     invariance: str = ""        # what is wrong with the CPU's frequency scale
     bins: list[tuple[int, int]] = field(default_factory=list)   # turbo: active cores, kHz
     turns: int = 0              # with the other task, if two take turns
@@ -118,24 +110,12 @@ class Episode:
     def why(self) -> str:
         if self.turns:
             return (f"take turns, {self.turns:,} of them: each one's CPU looks idle while the"
-                    " other works, a conversation"
-                    + ("; schedutil's chains are on" if self.asked_by else ""))
+                    " other works, a conversation")
         late = f"after {self.first / 1e6:.1f} ms"
         parts = [f"asked in {self.steps} steps, first {late}" if self.steps > 1
                  else f"asked only {late}"]
-        held, settled = self.verdicts.get("held", 0), self.verdicts.get("settles", 0)
-        if held:
-            parts.append(f"held by rate_limit_us for {held / 1e6:.1f} ms")
-        if settled:
-            parts.append(f"a small change had to last for {settled / 1e6:.1f} ms")
-        if self.rose and (rest := self.waited - held - settled) >= self.waited / 4:
-            parts.append(f"busy for {rest / 1e6:.1f} ms until that counted as saturation"
-                         if self.asked_by == SATURATION else
-                         f"utilisation rose for {rest / 1e6:.1f} ms")
         if self.held:
             parts.append(f"held by rate_limit_us, {self.held / 1e6:.3g} ms")
-        if self.asked_by and self.asked_by not in "; ".join(parts):
-            parts.append(f"asked for by {self.asked_by}")
         if self.invariance:
             parts.append(self.invariance)
         if self.limit and self.high >= self.limit * 0.999:
@@ -164,7 +144,6 @@ class Turns:
     count: int = 0
     worked: int = 0             # ns
     asked: float = 0.0          # kHz times ns
-    chain: bool = False
     names: set[str] = field(default_factory=set)
 
 
@@ -187,16 +166,6 @@ class Cpu:
     raises: list[int] = field(default_factory=list)     # when each higher request was sent
     reached: int = -1
     got: float = 0.0
-    util: Timeline = field(default_factory=Timeline)    # percent of 1024
-    wanted: Timeline = field(default_factory=Timeline)  # kHz
-    judged: tuple[int, int, int] = (-1, 0, 0)   # when last, utilisation and kHz
-    held_by: str = ""                   # the last verdict, if it was to wait
-    chain: bool = False                 # a chain asks for more than nothing
-    asked_by: str = ""
-    spent: dict[str, int] = field(default_factory=dict)     # ns by verdict, in this climb
-    spent_then: dict[str, int] = field(default_factory=dict)    # at the highest request
-    asked_by_then: str = ""
-    scale: int = 0                      # of frequency, when it was last told
     ran: dict[str, int] = field(default_factory=dict)       # what stood before each reading
     bad: int = 0                        # readings of the counters that make no sense
     aperf: int | None = None
@@ -205,8 +174,7 @@ class Cpu:
     def climb(self, start: int, low: float) -> None:
         """From here on higher requests are counted."""
         self.start, self.low, self.high, self.raises = start, low, low, []
-        self.reached, self.got = -1, 0.0
-        self.spent, self.spent_then, self.held_by, self.ran = {}, {}, "", {}
+        self.reached, self.got, self.ran = -1, 0.0, {}
 
     def who(self) -> str:
         """The task that ran at most readings of the counters, as ticks make them."""
@@ -229,7 +197,6 @@ class Analysis:
         self.top = 0.0                  # the highest clock that was ever allowed or asked for
         self.cpus: dict[int, Cpu] = {}
         self.episodes: list[Episode] = []
-        self.judged = False             # schedutil's verdicts are in the trace
         self.tids: dict[str, str] = {}      # by what stands before the CPU
         self.woken: dict[str, tuple[int, str, int]] = {}    # task: when, by whom, there
         self.turns: dict[tuple[str, str], Turns] = {}
@@ -239,7 +206,7 @@ class Analysis:
         return {"cpu_frequency": self._frequency, "cpu_frequency_limits": self._limits,
                 "pstate_sample": self._sample, "amd_pstate_perf": self._sample,
                 "write_msr": self._write, "read_msr": self._read, "sched_switch": self._switch,
-                "sched_waking": self._waking, "sugov_judge": self._judge}
+                "sched_waking": self._waking}
 
     def cpu(self, number: int) -> Cpu:
         if number not in self.cpus:
@@ -285,30 +252,6 @@ class Analysis:
             cpu.high = khz
             cpu.raises.append(now)
             cpu.reached, cpu.got = -1, 0.0
-            cpu.spent_then, cpu.asked_by_then = dict(cpu.spent), cpu.asked_by
-
-    def _judge(self, now: int, number: int, head: str, text: str) -> None:
-        """What schedutil made of a CPU's utilisation, before it asks for anything."""
-        match = JUDGED.search(text)
-        if not match:
-            return
-        self.judged = True
-        util, wanted, floor, chain, scale = map(int, match.groups()[1:6])
-        cpu, verdict = self.cpu(int(match[1])), match[7]
-        since, before, khz = cpu.judged
-        if since >= 0:
-            cpu.util.add(since, now, before / 10.24)
-            cpu.wanted.add(since, now, khz)
-        if cpu.task and cpu.held_by:
-            begin = max(since, cpu.start)
-            cpu.spent[cpu.held_by] = cpu.spent.get(cpu.held_by, 0) + now - begin
-        cpu.judged = now, util, wanted
-        cpu.held_by = verdict if verdict in ("held", "settles") else ""
-        cpu.scale = scale
-        # Both are without the headroom of 1/4 that utilisation has here.
-        cpu.chain = chain > 0
-        cpu.asked_by = (SATURATION if floor and floor * 5 // 4 >= util else
-                        CHAIN if chain and chain * 5 // 4 >= util * 0.9 else "")
 
     def _waking(self, now: int, number: int, head: str, text: str) -> None:
         """Who wakes a task on another CPU that woke it has ended a turn. A great share of
@@ -337,12 +280,10 @@ class Analysis:
             if len(self.turns) > MOST_TASKS:
                 self._forget(now)
             turns = self.turns[pair] = Turns(number, begin, begin)
-        cpu = self.cpu(number)
         turns.last = now
         turns.count += 1
         turns.worked += now - begin
-        turns.asked += cpu.request * (now - begin)
-        turns.chain |= cpu.chain
+        turns.asked += self.cpu(number).request * (now - begin)
         if turns.count < TURNS:
             turns.names.add(task(head)[0])
 
@@ -356,8 +297,7 @@ class Analysis:
         if turns.count >= TURNS and took >= self.threshold and turns.worked >= WORKING * took:
             self.conversations.append(Episode(
                 turns.cpu, " and ".join(sorted(turns.names)), turns.start, took, 0, 0,
-                turns.asked / turns.worked, 0.0, turns=turns.count,
-                asked_by=CHAIN if turns.chain else ""))
+                turns.asked / turns.worked, 0.0, turns=turns.count))
 
     def _limits(self, now: int, number: int, head: str, text: str) -> None:
         if match := LIMITS.search(text):
@@ -439,17 +379,15 @@ class Analysis:
                 cpu.number, cpu.who(), cpu.start, waited, cpu.raises[0] - cpu.start,
                 len(cpu.raises), cpu.low, cpu.high,
                 cpu.limit if cpu.limit < self.top else 0.0,
-                0 if self.judged else self._held(cpu), cpu.spent_then, self.judged,
-                cpu.asked_by_then, self._invariance(cpu), self.machine.turbo, 0,
-                cpu.reached, cpu.got))
+                self._held(cpu), invariance=self._invariance(cpu), bins=self.machine.turbo,
+                reached=cpu.reached, got=cpu.got))
 
     def _invariance(self, cpu: Cpu) -> str:
         """What is wrong with the scale by which utilisation is measured."""
         if self.machine.invariance:
             return f"frequency invariance is {self.machine.invariance}"
         if skipped := self.machine.skipped.get(cpu.number):
-            return (f"{skipped} samples of its counters were bad"
-                    + (", so its clock counts as the highest" * (cpu.scale == 1024)))
+            return f"{skipped} samples of its counters were bad"
         return ""
 
     def lost(self, number: int, count: int) -> None:
@@ -474,10 +412,6 @@ class Analysis:
             if cpu.since >= 0:
                 cpu.asked.add(cpu.since, now, cpu.request)
             self._idle(now, cpu)
-            since, util, khz = cpu.judged
-            if since >= 0:
-                cpu.util.add(since, now, util / 10.24)
-                cpu.wanted.add(since, now, khz)
         for turns in self.turns.values():
             self._settle(turns)
         for talk in self.conversations:
@@ -498,9 +432,6 @@ class Result:
 
 def missing(seen: dict[str, int], base_khz: float) -> list[str]:
     notes = []
-    if "sugov_judge" not in seen:
-        notes.append("no power:sugov_judge (schedutil of the project's kernel): utilisation is"
-                     " unknown, and reasons are inferred from what was asked of the hardware")
     if not seen.get("read_msr") and not seen.get("pstate_sample") \
             and not seen.get("amd_pstate_perf"):
         notes.append("no reads of APERF and MPERF (msr:read_msr): the clock itself is unknown")

@@ -76,8 +76,7 @@ def freq(results: list[freq_.Result], path: Path) -> None:
                                    figsize=(8, 1.2 + 1.4 * max(len(rows), 1)))
     for axis, (result, cpu) in zip(axes[:, 0], rows):
         begin = result.facts.first
-        for line, style, name in ((cpu.wanted, ":", "wanted"), (cpu.asked, "-", "asked"),
-                                  (cpu.clock, "--", "clock")):
+        for line, style, name in ((cpu.asked, "-", "asked"), (cpu.clock, "--", "clock")):
             points = line.points()
             if points:
                 axis.step([(at - begin) / 1e9 for at, _ in points],

@@ -34,7 +34,7 @@ OPTIONAL = ("power:cpu_idle_miss", "ipi:ipi_send_cpu", "ipi:ipi_send_cpumask",
             "irq_vectors:spurious_apic_entry")
 FREQ = ("power:cpu_frequency", "sched:sched_switch", "sched:sched_waking")
 FREQ_OPTIONAL = ("power:cpu_frequency_limits", "power:pstate_sample", "amd_cpu:amd_pstate_perf",
-                 "msr:write_msr", "msr:read_msr", "power:sugov_judge")
+                 "msr:write_msr", "msr:read_msr")
 #: IA32_PERF_CTL, IA32_HWP_REQUEST, MSR_AMD_PERF_CTL, MSR_AMD_CPPC_REQ; MPERF and APERF,
 #: which are read by turn, MPERF last.
 WRITTEN = (0x199, 0x774, 0xC0010062, 0xC00102B3)

@@ -289,15 +289,13 @@ def _spark(line: freq_.Timeline, begin: int, end: int, top: float, width: int = 
 
 def _timelines(result: freq_.Result, out: Console) -> None:
     begin, end = result.facts.first, result.facts.last
-    top = max((value for cpu in result.cpus.values() for line in (cpu.asked, cpu.clock, cpu.wanted)
+    top = max((value for cpu in result.cpus.values() for line in (cpu.asked, cpu.clock)
                for _, value in line.points()), default=0.0)
     made = table("CPU", "", "mean", f"over {time(end - begin)}, full height {top / 1000:.0f} MHz",
                  left=2)
     made.columns[3].justify = "left"
     for number, cpu in result.cpus.items():
         for word, line, height, unit in (("busy", cpu.busy, 100.0, " %"),
-                                         ("util", cpu.util, 100.0, " %"),
-                                         ("wanted", cpu.wanted, top, ""),
                                          ("asked", cpu.asked, top, ""),
                                          ("clock", cpu.clock, top, "")):
             if line.points():
@@ -329,8 +327,7 @@ def _freq_json(result: freq_.Result) -> dict[str, Any]:
     return {"trace": result.label, "events": facts.events, "seconds": (facts.last - facts.first)
             / 1e9, "lost_events": {str(cpu): count for cpu, count in facts.lost.items()},
             "cpus": [{"cpu": number, "requests": cpu.requests,
-                      "busy_percent": cpu.busy.points(), "util_percent": cpu.util.points(),
-                      "wanted_khz": cpu.wanted.points(), "asked_khz": cpu.asked.points(),
+                      "busy_percent": cpu.busy.points(), "asked_khz": cpu.asked.points(),
                       "clock_khz": cpu.clock.points()} for number, cpu in result.cpus.items()],
             "episodes": [{**asdict(episode), "why": episode.why()}
                          for episode in result.episodes],

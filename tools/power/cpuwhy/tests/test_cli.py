@@ -160,7 +160,7 @@ def samples() -> list[tuple[list[str], str]]:
 
 
 def test_readme_has_samples_of_each() -> None:
-    assert [argv[0] for argv, _ in samples()] == ["doctor", "idle", "freq", "freq"]
+    assert [argv[0] for argv, _ in samples()] == ["doctor", "idle", "freq"]
 
 
 @pytest.mark.parametrize("argv, sample", samples(), ids=[" ".join(a) for a, _ in samples()])

@@ -133,88 +133,15 @@ def test_held_by_the_rate_limit(gaps: tuple[float, ...], held: bool, script: Scr
     assert ("held by rate_limit_us, 30 ms" in episode.why()) == held
 
 
-def judge(script: Script, ms: float, verdict: str, util: int = 500, wanted: int = 2000,
-          floor: int = 0, chain: int = 0, scale: int = 700) -> None:
-    script.add(ms * 1000, 0, "worker", 7, "power:sugov_judge",
-               f"cpu_id=0 util={util} wanted={wanted * 1000} floor={floor} chain={chain}"
-               f" scale={scale} verdict={verdict}")
-
-
-# Verdicts at ms after the begin of a busy time whose only higher request is after 40 ms;
-# what the reason says, and what it must not say.
-VERDICTS: list[tuple[list[tuple[float, str]], list[str], list[str]]] = [
-    ([(2, "held"), (10, "held"), (40, "due")], ["held by rate_limit_us for 38.0 ms"],
-     ["utilisation", "small change"]),
-    ([(20, "settles"), (40, "due")], ["last for 20.0 ms", "utilisation rose for 20.0 ms"],
-     ["rate_limit"]),
-    ([(10, "same"), (30, "held"), (32, "settles"), (40, "due")],
-     ["rate_limit_us for 2.0 ms", "last for 8.0 ms", "rose for 30.0 ms"], []),
-    ([(5, "same"), (40, "due")], ["utilisation rose for 40.0 ms"], ["rate_limit", "change"]),
-    # What comes after the request is another matter.
-    ([(40, "due"), (50, "held"), (80, "held")], ["rose for 40.0 ms"], ["rate_limit"])]
-
-
-@pytest.mark.parametrize("verdicts, said, unsaid", VERDICTS)
-def test_schedutils_verdicts(verdicts: list[tuple[float, str]], said: list[str],
-                             unsaid: list[str], script: Script, tmp_path: Path) -> None:
-    ask(script, 0, 1000)
-    busy(script, 10, 7)
-    for after, verdict in verdicts:
-        judge(script, 10 + after, verdict)
-        if verdict == "due":
-            ask(script, 10 + after + 0.001, 2000)
-    busy(script, 200, 0)
-    machine = Machine(hz=250, policies={0: Policy("schedutil", 3600000, 3600000, 30_000)})
-    result = analyse(script, tmp_path, machine=machine)
-    episode, = result.episodes
-    assert not [words for words in said if words not in episode.why()], episode.why()
-    assert not [words for words in unsaid if words in episode.why()], episode.why()
-    assert not any("sugov_judge" in note for note in result.notes)
-    assert result.cpus[0].util.mean() == pytest.approx(500 / 10.24)
-    assert result.cpus[0].wanted.mean() == pytest.approx(2_000_000)
-
-
-def test_what_idle_cpus_wish_is_not_waited_for(script: Script, tmp_path: Path) -> None:
-    ask(script, 0, 1000)
-    judge(script, 5, "held")
-    busy(script, 10, 7)
-    judge(script, 50, "due")
-    ask(script, 50.001, 2000)
-    busy(script, 60, 0)
-    episode, = analyse(script, tmp_path).episodes
-    assert "rate_limit" not in episode.why() and "rose for 40.0 ms" in episode.why()
-
-
-@pytest.mark.parametrize("floor, chain, said", [
-    (0, 0, ""), (400, 0, "saturation"), (399, 0, ""), (1024, 0, "saturation"),
-    (0, 400, "a chain of tasks"), (0, 300, "")])
-def test_who_asked(floor: int, chain: int, said: str, script: Script, tmp_path: Path) -> None:
-    """A utilisation of 500 is 400 with a quarter of headroom."""
-    ask(script, 0, 1000)
-    busy(script, 10, 7)
-    judge(script, 30, "due", floor=floor, chain=chain)
-    ask(script, 30.001, 2000)
-    judge(script, 40, "same")
-    busy(script, 60, 0)
-    episode, = analyse(script, tmp_path).episodes
-    assert episode.asked_by == said and said in episode.why()
-    assert ("utilisation rose for 20.0 ms" in episode.why()) == (said != "saturation")
-
-
-@pytest.mark.parametrize("machine, scale, said, unsaid", [
-    (Machine(invariance="off: no turbo table"), 1024, "invariance is off: no turbo table", "bad"),
-    (Machine(skipped={0: 9}), 1024, "9 samples of its counters were bad, so its clock counts as"
-     " the highest", "invariance"),
-    (Machine(skipped={0: 9}), 1000, "9 samples of its counters were bad;", "highest"),
-    (Machine(), 1024, "", "highest"),
-    (Machine(skipped={1: 9}), 1024, "", "bad")])
-def test_invariance(machine: Machine, scale: int, said: str, unsaid: str, script: Script,
+@pytest.mark.parametrize("machine, said, unsaid", [
+    (Machine(invariance="off: no turbo table"), "invariance is off: no turbo table", "bad"),
+    (Machine(skipped={0: 9}), "9 samples of its counters were bad;", "invariance"),
+    (Machine(skipped={1: 9}), "", "bad")])
+def test_invariance(machine: Machine, said: str, unsaid: str, script: Script,
                     tmp_path: Path) -> None:
-    """Off, or quarantined: bad counters, and a scale of 1024."""
+    """Off, or quarantined: bad counters."""
     ask(script, 0, 1000)
     busy(script, 10, 7)
-    judge(script, 20, "due", scale=1024)
-    judge(script, 30, "due", scale=scale)
     ask(script, 30.001, 2000)
     counters = Counters(script, 31)
     counters.read(35, 2000)
@@ -403,7 +330,7 @@ def test_what_the_program_prints(tmp_path: Path) -> None:
     path.write_text(script.text())
     done = run("freq", path, "--base-mhz", 2000, "--plot", tmp_path / "picture.svg")
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
-    assert "worker" in done.stdout and "no power:sugov_judge" in done.stdout
+    assert "worker" in done.stdout
     assert (tmp_path / "picture.svg").stat().st_size > 1000
     data, = json.loads(run("freq", path, "--json").stdout)
     assert data["episodes"][0]["waited"] == 10_000_000

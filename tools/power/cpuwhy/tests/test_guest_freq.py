@@ -111,17 +111,20 @@ def test_why(pairs: Pairs) -> None:
                                  FOUR if number in CROWDED else TOP), number
 
 
-#: Of CPU 3 every read of MPERF gives the same; CPU 1 has bursts; then tasks take turns, and
+#: CPU 1 has bursts, after some work by which its lowest request is known; of CPU 2 MPERF counts
+#: five times too slowly; of CPU 3 every read of it gives the same. Then tasks take turns, and
 #: others that only look like it do not.
+FAULTS = "2 rate counter=mperf permille=200 at=1s\n3 freeze counter=mperf at=3s\n"
 QUICK, SLOW = range(0, 2), range(2, 4)
 OURS = f"""
         S=$CPU/cpufreq/schedutil; put 0 $S/rate_limit_us
+        taskset 2 seq 20000 >/dev/null
         {BURST * len(QUICK)}
         put {HELD_US} $S/rate_limit_us
         {BURST * len(SLOW)}
         put 500 $S/rate_limit_us
         {BURST}
-        for i in 1 2; do sleep 0.3; vs-load -c 3 -t 0.2 >/dev/null; done
+        for i in 2 3 3; do sleep 0.3; vs-load -c $i -t 0.2 >/dev/null; done
         for load in legs1 parallel producer; do
                 sleep 0.3; /selftests/sched_chains/conversations $load 1
         done >&2
@@ -145,8 +148,8 @@ def ours(name: str, append: str, load: str, faults: str = "") -> tuple[scripted.
 
 
 @pytest.fixture(scope="module")
-def judged() -> tuple[scripted.Recorded, freq.Result]:
-    return ours("ours", "", OURS, "3 freeze counter=mperf at=3s\n")
+def faulty() -> tuple[scripted.Recorded, freq.Result]:
+    return ours("ours", "", OURS, FAULTS)
 
 
 def single(result: freq.Result, cpu: int) -> list[freq.Episode]:
@@ -154,9 +157,9 @@ def single(result: freq.Result, cpu: int) -> list[freq.Episode]:
                    and e.task == "vs-load"), key=lambda e: e.start)
 
 
-def test_waits(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+def test_waits(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
     """Each burst waits for as long as the model says, the last no longer than saturation."""
-    recorded, result = judged
+    recorded, result = faulty
     episodes, model = single(result, 1), bursts(recorded.model)
     assert len(episodes) == len(model) == len(QUICK) + len(SLOW) + 1
     for number, (burst, episode) in enumerate(zip(model, episodes)):
@@ -164,21 +167,22 @@ def test_waits(judged: tuple[scripted.Recorded, freq.Result]) -> None:
     assert episodes[-1].waited < 20_000_000
 
 
-def test_quarantined(judged: tuple[scripted.Recorded, freq.Result]) -> None:
-    """The CPU whose counter stands still, and no other."""
-    recorded, result = judged
+def test_quarantined(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
+    """The CPU whose counter stands still, and no other. Clocks of the one whose counter is slow
+    make no sense in every reading; of the other, only if one reading is half before the fault."""
+    recorded, result = faulty
     assert set(states.load(sidecar(recorded.path)).skipped) == {3}
     episode = single(result, 3)[-1]
     assert "samples of its counters were bad" in episode.why()
     assert not any("were bad" in e.why() for e in result.episodes if e.cpu != 3)
-    assert any(note.startswith("CPU 3: ") and "make no sense" in note for note in result.notes)
-    assert all(khz < 2 * TOP for _, khz in result.cpus[3].clock.points())
+    assert any(note.startswith("CPU 2: ") and "make no sense" in note for note in result.notes)
+    assert all(khz < 2 * TOP for cpu in (2, 3) for _, khz in result.cpus[cpu].clock.points())
 
 
-def test_tasks_that_take_turns(judged: tuple[scripted.Recorded, freq.Result]) -> None:
+def test_tasks_that_take_turns(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
     """legs1 has two, 1 ms each, for a second. It is found once: with chains its clock is
     the highest; the tasks of the other loads work at once or rest."""
-    talk, = (e for e in judged[1].episodes if e.turns)
+    talk, = (e for e in faulty[1].episodes if e.turns)
     assert "conversations and conversations" in talk.task or talk.task == "conversations"
     assert talk.waited == pytest.approx(1e9, rel=0.1)
     assert talk.turns == pytest.approx(talk.waited / 1e6 * talk.low / TOP, rel=0.3)

@@ -65,19 +65,3 @@ def test_episodes() -> None:
     words = ("held by rate_limit_us", "limit of 2000 MHz", "3300 MHz only")
     assert [[word for word in words if word in why] for why in reasons] == (
         [[]] * 3 + [[words[0]]] * 3 + [[words[1]]] * 2 + [[words[2]]] * 2)
-
-
-def test_verdicts() -> None:
-    """Of the patched kernel (test_guest_freq.py): a burst held by the rate limit, one that
-    saturation ends, one of a CPU whose MPERF stands still, and two tasks that take turns."""
-    path = TRACE.with_name("judged.xz")
-    result = freq.analyse(Source(path), states.load(sidecar(path)), "guest", 0, 1_000_000,
-                          lambda now, facts: None)
-    found = [(e.cpu, e.task, e.why()) for e in sorted(result.episodes, key=lambda e: e.start)]
-    assert [row[:2] for row in found] == [(1, "vs-load"), (1, "vs-load"), (3, "vs-load"),
-                                          (0, "conversations")]
-    words = ("held by rate_limit_us for 92.0 ms", "counted as saturation",
-             "52 samples of its counters were bad", "a conversation")
-    assert [[word for word in words if word in why] for _, _, why in found] == [
-        [words[0]], [words[1]], [words[1], words[2]], [words[3]]]
-    assert any(note.startswith("CPU 3: 1 clocks make no sense") for note in result.notes)
