@@ -100,6 +100,59 @@ def test_usual_task_is_left_to_its_estimate(programs: dict[str, Path], hz: int) 
     assert [pair for pair in zip(base, ours) if pair[1] > pair[0]] == []
 
 
+class Broken(simulator.Tree):
+    """Ours with a mistake in the governor."""
+
+    def __init__(self, right: str, wrong: str) -> None:
+        super().__init__(TREES["ours"].path)
+        self.right, self.wrong = right, wrong
+
+    def read(self, name: str) -> str:
+        text = super().read(name)
+        if name != simulator.GOVERNOR:
+            return text
+        assert text.count(self.right) == 1, self.right
+        return text.replace(self.right, self.wrong)
+
+
+#: What cases.c plays: what the driver knows in the end (MHz or units, least performance),
+#: the most requests and computed calls that there may be, and the mistake it is for.
+NO_UNIT = ("if (!unit || h->unit != unit) {", "if (!unit) {")
+NOT_TOLD = (" || (perf && !sugov_told(sg_policy, least)))", ")")
+CLAMPS = ("if (flags || sg_cpu->iowait_boost ||", "if (uclamp_is_used() || flags ||")
+CASES = {
+    "invariance-on": (2800, 0, 9, 270, ("if (!unit || h->unit != unit) {",
+                                        "if (h->unit && scx_enabled()) {")),
+    "capacity-falls": (3400, 0, 2, 10, NO_UNIT),
+    "clamp-rises": (640, 600, 3, 10, NOT_TOLD),
+    "deadline-ends": (640, 0, 3, 10, NOT_TOLD),
+    "rate-limit": (1000, 0, 3, 10, (
+        "return delta_ns >= READ_ONCE(sg_policy->freq_update_delay_ns);", "return true;")),
+    "clamp-elsewhere": (2400, 0, 0, 50, CLAMPS),
+    "capped-hog": (1200, 0, 1, 50, CLAMPS),
+    "freed-hog": (3800, 0, 2, 50, ("uclamp_rq_get(rq, UCLAMP_MAX);", "300;")),
+    "real-time": (3800, 0, 1, 50, ("\t\tleast = SCHED_CAPACITY_SCALE;", "\t\tleast = 0;")),
+}
+
+
+def fits(said: str, case: str) -> bool:
+    level, told, requests, computed = map(int, said.split())
+    most_requests, most_computed = CASES[case][2:4]
+    return ((level, told) == CASES[case][:2] and requests <= most_requests
+            and computed <= most_computed)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(case: str, tmp_path: Path) -> None:
+    """What schedutil was wrong in once, by name; with the mistake the case fails."""
+    trees: dict[str, simulator.Tree] = {**TREES, "broken": Broken(*CASES[case][4])}
+    said = {name: run(simulator.build("cases", tree, tmp_path / name), case)
+            for name, tree in trees.items()}
+    assert said["base"].split()[:2] == said["ours"].split()[:2]
+    assert fits(said["ours"], case), said
+    assert not fits(said["broken"], case), said
+
+
 def run_of(program: Path, load: str, *words: str) -> tuple[float, int]:
     """J once the load is known, and changes."""
     said = run(program, "run", load, *words).split()

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Named cases of one CPU: what the driver was told in the end, and how many calls computed
+ * the utilisation. "cases NAME" prints "level min_perf requests computed". A level is in
+ * MHz, on the path of ->adjust_perf() in units of capacity.
+ */
+#include "schedutil.h"
+
+static unsigned long level, told, requests, computed;
+#define effective_cpu_util(...)	(computed++, effective_cpu_util(__VA_ARGS__))
+
+#include "kernel/sched/cpufreq_schedutil.c"
+
+#include "machine.h"
+
+static void request(unsigned long l, unsigned long min_perf)
+{
+	level = m.perf ? l : l / 1000;
+	told = min_perf;
+	requests++;
+}
+
+/* Calls each ms for @ms of a CPU that needs @util, and idles now and then if @idles */
+static void run(unsigned int ms, unsigned long util, bool idles)
+{
+	struct rq *rq = &shim_rq[0];
+
+	rq->curr = &m.running[0];
+	rq->nr_running = 1;
+	m.running[0].se.avg = (struct sched_avg){ .util_avg = util, .util_est = util };
+	rq->cfs.avg = (struct sched_avg){ util, util, util };
+	for (unsigned int i = 0; i < ms; i++) {
+		m.now += MSEC;
+		if (idles && !(i % 8))
+			rq->clock_idle = m.now, rq->idle_calls++;
+		m.now += 1000;
+		call_hook(0, 0, 0);
+	}
+}
+
+static void begin(bool perf, unsigned int rate_limit_us)
+{
+	m.perf = perf;
+	machine_init(1);
+	tunable("rate_limit_us", rate_limit_us);
+	governor_start();
+}
+
+/* The range that was known without invariance is not one with it. */
+static void invariance_on(void)
+{
+	shim_invariant = false;
+	begin(false, 500);
+	for (unsigned long util = 100; util <= 640; util += 20)
+		run(8, util, true);
+	shim_invariant = true;
+	run(400, 600, true);
+}
+
+/* The CPU has become slower: the same utilisation is more of it. */
+static void capacity_falls(void)
+{
+	begin(false, 500);
+	run(100, 500, true);
+	shim_capacity = 700;
+	run(400, 500, true);
+}
+
+/* A clamp rises while the target stays. */
+static void clamp_rises(void)
+{
+	begin(true, 500);
+	sched_uclamp_used = true;
+	run(100, 512, true);
+	shim_rq[0].uclamp[UCLAMP_MIN].value = 600;
+	run(20, 512, true);
+}
+
+/* The reservation of a deadline task ends while the target stays. */
+static void deadline_ends(void)
+{
+	begin(true, 500);
+	shim_rq[0].dl.running_bw = (3 << BW_SHIFT) / 10;
+	run(100, 512, true);
+	shim_rq[0].dl.running_bw = 0;
+	run(20, 512, true);
+}
+
+/* The driver wants 10 ms between two requests. */
+static void rate_limit(void)
+{
+	begin(false, 10000);
+	run(30, 100, true);
+	requests = 0;
+	for (unsigned long util = 200; util <= 900; util += 110)
+		run(1, util, true);
+}
+
+/* A task with a clamp sleeps elsewhere: what was known without clamps is known with them. */
+static void clamp_elsewhere(void)
+{
+	begin(false, 500);
+	run(100, 500, true);
+	sched_uclamp_used = true;
+	requests = computed = 0;
+	run(1000, 500, true);
+}
+
+/* A hog that may use 300. */
+static void capped_hog(void)
+{
+	begin(false, 500);
+	sched_uclamp_used = true;
+	shim_rq[0].uclamp[UCLAMP_MAX].value = 300;
+	run(1000, 1000, false);
+}
+
+/* It frees itself. */
+static void freed_hog(void)
+{
+	capped_hog();
+	shim_rq[0].uclamp[UCLAMP_MAX].value = SCHED_CAPACITY_SCALE;
+	run(2, 1000, false);
+}
+
+/* A real-time task runs, whose utilisation is small. */
+static void real_time(void)
+{
+	begin(false, 500);
+	shim_rq[0].rt.rt_nr_running = 1;
+	run(1000, 10, true);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; void (*run)(void); } cases[] = {
+		{ "invariance-on", invariance_on }, { "capacity-falls", capacity_falls },
+		{ "clamp-rises", clamp_rises }, { "deadline-ends", deadline_ends },
+		{ "rate-limit", rate_limit }, { "clamp-elsewhere", clamp_elsewhere },
+		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
+		{ "real-time", real_time },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		if (argc != 2 || strcmp(argv[1], cases[i].name))
+			continue;
+		cases[i].run();
+		printf("%lu %lu %lu %lu\n", level, told, requests, computed);
+		return 0;
+	}
+	fprintf(stderr, "usage: cases NAME\n");
+	return 2;
+}
