@@ -57,7 +57,7 @@ install)
 	echo installed >/root/stage
 	;;
 installed)
-	try invariance cat $CPU/freq_invariance/enabled
+	try invariance cat /sys/module/aperfmperf/parameters/freq_max
 	try tune grep -H . $CPU/cpufreq/schedutil/*
 	clients
 	try remove sh -c 'apt-get -q remove --yes $(dpkg-query -W -f "\${Package}\n" "linux-*-x86dvfs*")'

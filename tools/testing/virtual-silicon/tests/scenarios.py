@@ -213,13 +213,12 @@ def messages(m: Machine, cpus: int) -> Steps:
     yield "registers", "vs-msr 0 0xce 0x1ad 0x1ae 0x1af; true"
     yield "cpufreq", "dump_cpufreq"
     yield from invariance_at_boot(m, cpus)
-    yield "turbo-table", f"cat {INVARIANCE}/turbo_table || true"
     yield HEADER
 
 
 def invariance_at_boot(m: Machine, cpus: int) -> Steps:
     """What frequency invariance makes of the registers that there are."""
-    yield "invariance", f"dump {INVARIANCE}/* $CPU/cpu[0-9]*/freq_invariance/*"
+    yield "invariance", _SHOW
 
 
 def family(m: Machine, cpus: int) -> Steps:
@@ -486,12 +485,16 @@ def hwp_passive(m: Machine, cpus: int) -> Steps:
            "vs-load -c all -t 0.05 -m 48")
 
 
-INVARIANCE = "$CPU/freq_invariance"
-_SHOW = f"dump {INVARIANCE}/[a-p]* $CPU/cpu[0-9]*/freq_invariance/*"
+#: The parameter, and what debugfs says of each CPU. The base has neither.
+FREQ_MAX = "/sys/module/aperfmperf/parameters/freq_max"
+INVARIANCE = "/sys/kernel/debug/x86/freq_invariance"
+_SHOW = f"grep -s '' {FREQ_MAX} {INVARIANCE} || true"
+#: freq_max of all CPUs in a line, once a change of limits is in force
+_EACH = f"$(sleep 0.02; sed -n 's/^cpu .* freq_max \\([0-9]*\\) .*/\\1/p' {INVARIANCE})"
 
-#: What policy is set to, and what must not be possible.
-POLICIES = ("base", "1c", "3c", "4c", "8c", "12c", "all")
-BAD_POLICIES = ("", "0c", "04c", "c", "4", "boost", "4cc", "active", "nonsense")
+#: What the parameter is set to, and what must not be possible.
+WORDS = ("nominal", "1c", "3c", "4c", "8c", "12c", "255c", "midpoint", "boost", "off")
+BAD_WORDS = ("", "0c", "256c", "c", "4", "base", "all", "4cc", "Boost", "nonsense")
 TOGGLES = 20
 
 
@@ -502,35 +505,33 @@ def _try(value: str, path: str) -> str:
 
 
 def invariance_control(m: Machine, cpus: int) -> Steps:
-    """Policies and no_turbo."""
+    """Each word, and no_turbo."""
     yield "boot", _SHOW
-    for word in POLICIES:
-        yield f"policy-{word}", _try(word, f"{INVARIANCE}/policy")
-    yield "reset", f"put 3c {INVARIANCE}/policy"
-    for i, word in enumerate(BAD_POLICIES):
-        yield f"bad-{i}", _try(word, f"{INVARIANCE}/policy")
+    for word in WORDS:
+        yield f"word-{word}", _try(word, FREQ_MAX)
+    yield "reset", f"put 3c {FREQ_MAX}"
+    for i, word in enumerate(BAD_WORDS):
+        yield f"bad-{i}", _try(word, FREQ_MAX)
     yield "load", f"vs-load -c 1 -t 0.1; {_SHOW}"
     yield ("no_turbo", f"for i in $(seq {TOGGLES}); do for off in 1 0; do "
-           "put $off $CPU/intel_pstate/no_turbo; echo $off $(cat "
-           "$CPU/cpu[0-9]*/freq_invariance/max_ratio); done; done")
-    yield ("limit", f"put 1c {INVARIANCE}/policy; dump $CPU/cpu[0-9]*/freq_invariance/max_ratio "
-           "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq")
+           f"put $off $CPU/intel_pstate/no_turbo; echo $off {_EACH}; done; done")
+    yield "limit", f"put 1c {FREQ_MAX}; {_SHOW}; dump {_FREQ}/cpuinfo_max_freq"
 
 
 def invariance_boost(m: Machine, cpus: int) -> Steps:
     """The divisor follows AMD's boost, through either driver."""
     yield "boot", _SHOW + "; dump_cpufreq"
     for word in ("boost", "nominal", "4c", "midpoint"):
-        yield f"policy-{word}", _try(word, f"{INVARIANCE}/policy")
+        yield f"word-{word}", _try(word, FREQ_MAX)
     switch = "$CPU/cpufreq/boost"
     yield ("boost", f"for i in $(seq {TOGGLES}); do for on in 0 1; do "
            f"put $on {switch} || return 1; "
-           "echo $on $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio) "
+           f"echo $on {_EACH} "
            "/ $(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq); done; done")
     # Of one policy after the other; then of all, by the common file
     local = "$CPU/cpufreq/policy%d/boost"
     yield ("local-boost", "".join(
-      f"put {on} {file} || return 1; echo $(cat $CPU/cpu[0-9]*/freq_invariance/max_ratio); "
+      f"put {on} {file} || return 1; echo {_EACH}; "
       for on, file in ((0, local % 0), (0, local % 1), (1, local % 1), (0, switch),
                        (1, switch))))
 
@@ -554,14 +555,13 @@ HOSTILE_PARAMETERS: dict[str, tuple[str | None, ...]] = {
     "intel_idle.states_off": ("", "-1", "0x", "2x", "4294967296", "none", "9" * 100, None),
     "umwait.idle_poll": ("", "c03", "C01", "1", "offf", "c02 off", None),
     "cpuidle.governor": ("t" * 16, "teo" * 30),
+    "aperfmperf.freq_max": ("", "0c", "256c", "OFF", "4c,1c", "4c 1c", "%s%n", "4" * 300, None),
 }
-#: freq_invariance= is read once, so that each takes a boot.
-HOSTILE_POLICIES = ("", "0c", "10000c", "OFF", "4c,1c", "4c 1c", "%s%n", "4" * 300)
 PARAMETERS = "/sys/module/*/parameters"
 
 
 def parameters(m: Machine, cpus: int) -> Steps:
-    yield ("parameters", f"dump {PARAMETERS}/* {INVARIANCE}/* $CPU/cpuidle/current_governor "
+    yield ("parameters", f"{_SHOW}; dump {PARAMETERS}/* $CPU/cpuidle/current_governor "
            "$CPU/cpu0/cpuidle/state*/disable")
 
 
@@ -587,7 +587,7 @@ FAULT_LOOKS = 30
 def invariance_faults(m: Machine, cpus: int) -> Steps:
     """CPUs 1-3 are busy around each second's faults; CPU 0 reads their state."""
     look = ("echo look $(($(vs-msr 0 0x10 | cut -d' ' -f2))); "
-            "dump $CPU/cpu[123]/freq_invariance/*")
+            + _SHOW)
     for second in FAULT_SECONDS:
         begin = int(m.tsc_khz * 1000 * (second - 0.1))
         yield (f"second-{second}",
@@ -614,8 +614,7 @@ def suspend(m: Machine, cpus: int) -> Steps:
 
 
 #: Mixed parts: a CPU of either kind, beside CPU 0 of the first.
-MIXED = {"invariance-hybrid": (1, 3), "invariance-hybrid-smt": (2, 4),
-         "invariance-mixed-amd": (1, 3)}
+MIXED = {"invariance-hybrid": (1, 3), "invariance-mixed-amd": (1, 3)}
 #: Clocks of a task that moves between them, kHz; 0: as high as each goes.
 MOVING_KHZ = (2_000_000, 0)
 MOVES = 3
@@ -623,9 +622,9 @@ MOVES = 3
 MOVING_UNITS = 118
 
 
-def _looks(files: str) -> str:
-    """A shell function that shows files as of now, below a line of words."""
-    return f'look() {{ echo "look $*"; dump {files}; }}; '
+def _looks(show: str) -> str:
+    """A shell function that shows what is so soon, below a line of words."""
+    return f'look() {{ echo "look $*"; sleep 0.02; {show}; }}; '
 
 
 def _moving(first: int, second: int) -> str:
@@ -639,8 +638,7 @@ def _moving(first: int, second: int) -> str:
             + "; wait; cat /tmp/util")
 
 
-_RATIOS = ("$CPU/freq_invariance/[ep]* $CPU/cpu[0-9]*/freq_invariance/max_ratio "
-           "$CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq $CPU/cpufreq/boost "
+_RATIOS = (f"{_SHOW}; dump $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq $CPU/cpufreq/boost "
            "$CPU/amd_pstate/status $CPU/intel_pstate/status $CPU/intel_pstate/no_turbo")
 
 
@@ -658,14 +656,11 @@ def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> St
     """CPUs of two kinds: what freq_max is, a task that moves between the two named, and
     one that stays. On AMD parts also all modes of the driver."""
     kind = m.classes[0]
-    if m.threads > 1:
-        small = [cpu for _, cores in m.class_cpus(cpus) for cpu in cores[1::2]]
-        yield "siblings", "put 0 " + " ".join(f"$CPU/cpu{cpu}/online" for cpu in small)
-    yield "ratios", f"dump {_RATIOS}"
+    yield "ratios", _RATIOS
     for khz in MOVING_KHZ:
         yield f"clock-{khz}", (_clock(khz, SETTLE) if khz else
                                f"put performance {_FREQ}/scaling_governor; {SETTLE}")
-        yield f"ratios-{khz}", f"dump {_RATIOS}"
+        yield f"ratios-{khz}", _RATIOS
         yield f"moving-{khz}", _moving(*on)
     yield "governed-0", _governed(on[0], m.max_ratio * m.bus_khz, 1000)
     yield "governed-1", _governed(on[1], kind.max_ratio * m.bus_khz, kind.work_permille)
@@ -673,7 +668,6 @@ def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> St
            "cat /proc/sys/kernel/sched_itmt_enabled; "
            "dump /sys/kernel/debug/sched/domains/cpu[0-9]*/domain*/flags")
     if boost:
-        yield "policy", "put midpoint $CPU/freq_invariance/policy"
         yield "drivers", amd_drivers()
 
 
@@ -823,11 +817,6 @@ def utilisation_bytes(m: Machine, cpus: int) -> Steps:
     yield utilisation.fixed_step("clocks", 1, [2_200_000, 2_900_000])
 
 
-def utilisation_changing(m: Machine, cpus: int) -> Steps:
-    yield utilisation.TAKE_OVER
-    yield from utilisation.changing_steps(m, utilisation.changing_cells())
-
-
 #: Of the AMD part with fast and dense cores: one clock for both, and the lists of marks.
 KINDS_KHZ = 2_000_000
 KINDS_MARKS = {("boost", 0): 1, ("boost", 3): 2, ("no-boost", 0): 3, ("no-boost", 3): 4}
@@ -903,30 +892,27 @@ SCENARIOS: dict[str, Scenario] = {
     "hour": Scenario(hour, cpus=1),
     "smt": Scenario(smt, "sapphire-rapids-smt", cpus=6),
     "invariance-control": _patched(
-        invariance_control, "e5-2698-v4", cpus=8, append=PASSIVE + " freq_invariance=nonsense"),
+        invariance_control, "e5-2698-v4", cpus=8, append=PASSIVE + " aperfmperf.freq_max=nonsense"),
     "invariance-faults": _patched(invariance_faults, cpus=4, faults=COUNTER_FAULTS),
     "invariance-faults-base": Scenario(invariance_faults, cpus=4, faults=COUNTER_FAULTS),
     "invariance-acpi": _patched(invariance_boost, "epyc-7742", append=""),
     "invariance-amd-pstate": _patched(
-        invariance_boost, "epyc-7763", append="amd_pstate=passive freq_invariance=boost"),
+        invariance_boost, "epyc-7763", append="amd_pstate=passive aperfmperf.freq_max=boost"),
     "invariance-two-kinds": _patched(
         messages, "ryzen-5-7545u", cpus=4, append="amd_pstate=passive"),
     "amd-patched": _patched(messages, "epyc-7742", append=""),
     "utilisation": _patched(utilisation_fixed),
     "utilisation-bytes": _patched(utilisation_bytes, "e5-2698-v4"),
-    "utilisation-changing": _patched(utilisation_changing),
     "utilisation-faults": _patched(utilisation_faults, faults=utilisation.FAULT_LINES),
     "utilisation-kinds": _patched(
         utilisation_kinds, "ryzen-5-7545u", cpus=4, append="amd_pstate=passive"),
     "utilisation-off": _patched(
-        utilisation_off, append=PASSIVE + " freq_invariance=off",
+        utilisation_off, append=PASSIVE + " aperfmperf.freq_max=off",
         faults=f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
     # Virtual time stands still while the machine sleeps, where it follows instructions
     "suspend": _patched(suspend, mode="free"),
     "invariance-hybrid": _patched(
         partial(mixed, on=MIXED["invariance-hybrid"]), "core-i9-12900k", cpus=4),
-    "invariance-hybrid-smt": _patched(
-        partial(mixed, on=MIXED["invariance-hybrid-smt"]), _own("hybrid-smt.toml"), cpus=8),
     "invariance-mixed-amd": _patched(
         partial(mixed, on=MIXED["invariance-mixed-amd"], boost=True), "ryzen-5-7545u",
         cpus=6,
@@ -958,9 +944,6 @@ SCENARIOS["parameters"] = _patched(
     parameters, cpus=1,
     append=" ".join(name if value is None else f'{name}="{value}"'
                     for name, values in HOSTILE_PARAMETERS.items() for value in values))
-for _index, _word in enumerate(HOSTILE_POLICIES):
-    SCENARIOS[f"policy-{_index}"] = _patched(
-        parameters, cpus=1, append=f'freq_invariance="{_word}"')
 for _msr in GP_AT_BOOT:
     SCENARIOS[f"gp-{_msr:#x}"] = _patched(
         invariance_at_boot, cpus=1, append="intel_pstate=disable", faults=f"* gp msr={_msr:#x}\n")

@@ -383,8 +383,6 @@ def knobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> host.Knobs:
     for name, text in {
             "intel_pstate/status": "passive", "intel_pstate/no_turbo": "1",
             "cpuidle/current_governor": "ladder", "cpuidle/available_governors": "ladder menu",
-            "freq_invariance/policy": "3c",
-            "freq_invariance/available_policies": "base 1c 4c Nc all",
             "cpufreq/schedutil/chains": "1", "cpufreq/schedutil/rate_limit_us": "77",
             **{f"cpufreq/policy{n}/{file}": text
                for n in (0, 1) for file, text in of_policy.items()}}.items():
@@ -393,6 +391,9 @@ def knobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> host.Knobs:
         if "available" in name:
             (cpu / name).chmod(0o444)
     made, put = host.Knobs(tmp_path), host._put
+    for file, text in ((made.freq_max, "3c\n"), (tmp_path / "proc/cpuinfo", "GenuineIntel\n")):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
 
     def kernel(file: Path, value: str) -> None:
         put(file, value)
@@ -442,7 +443,7 @@ def test_host_is_as_before(knobs: host.Knobs, ends: Any) -> None:
 
     def measure(cell: cells.Cell) -> runner.Result:
         seen.append((cell.seed, cell.setting.name, *(f.read_text().strip() for f in (
-            *knobs.governors(), knobs.idle, knobs.policy, knobs.status, *knobs.chains()))))
+            *knobs.governors(), knobs.idle, knobs.freq_max, knobs.status, *knobs.chains()))))
         if cell.setting.name == "i_pstate":
             if isinstance(ends, signal.Signals):
                 signal.raise_signal(ends)
@@ -459,7 +460,6 @@ def test_host_is_as_before(knobs: host.Knobs, ends: Any) -> None:
     assert contents(knobs) == before and servers == ["begin", "active"]
     assert seen[0] == (1, "base", "schedutil", "schedutil", "menu", "3c", "passive", "0")
     assert "left out: teo: no idle governor teo" in told
-    assert "left out: boost: no policy boost" in told
     if ends is None:
         assert (2, "8c", "schedutil", "schedutil", "menu", "8c", "passive", "0") in seen
         # Nothing is left of the setting before
@@ -514,12 +514,19 @@ def test_settings_that_are_refused(knobs: host.Knobs, monkeypatch: pytest.Monkey
     _, results, lost = host.run(knobs, "m", lambda cell: runner.Result(1, 1, 1, 1, 1),
                                 told.append, nullcontext())
     bad = {c.setting.name: r.reason for c, r in results.items() if isinstance(r, runner.Failure)}
-    assert list(bad) == ["8c"] and "policy: 8c: Device or resource busy" in bad["8c"]
+    assert list(bad) == ["8c"] and "freq_max: 8c: Device or resource busy" in bad["8c"]
     assert len(lost) == 1 and "rate_limit_us: 77: Device or resource busy" in lost[0]
     assert f"not put back: {lost[0]}" in told
     after = contents(knobs)
     assert [f for f in before if after[f] != before[f]] == [
         str(knobs.cpu / "cpufreq/schedutil/rate_limit_us")]
+
+
+def test_cores_in_turbo_are_of_intel(knobs: host.Knobs) -> None:
+    assert knobs.lacks(cells.Setting("8c", host._HERE, freq_max="8c")) == ""
+    (knobs.root / "proc/cpuinfo").write_text("AuthenticAMD\n")
+    assert knobs.lacks(cells.Setting("8c", host._HERE, freq_max="8c")) == "freq_max 8c"
+    assert knobs.lacks(cells.Setting("boost", host._HERE, freq_max="boost")) == ""
 
 
 def test_host_without_schedutil(knobs: host.Knobs) -> None:

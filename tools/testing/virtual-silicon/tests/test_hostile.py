@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from guests import Guests
-from scenarios import HOSTILE_PARAMETERS, HOSTILE_POLICIES, HOSTILE_WRITES
+from scenarios import FREQ_MAX, HOSTILE_PARAMETERS, HOSTILE_WRITES
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
 
@@ -18,10 +17,8 @@ _USUAL = re.compile(r"smpboot: (CPU \d+ is now offline|Booting Node \d+ Processo
                     r"cpuidle: using governor ")
 
 #: By the last words of the path. Everybody reads, root alone writes.
-MODES = {"policy": "644", "rate_limit_us": "644", "chains": "644",
-         "idle_poll": "644", "current_governor": "644",
-         "enabled": "444", "available_policies": "444", "turbo_table": "444",
-         "scale": "444", "max_ratio": "444", "skipped": "444", "c02": "444"}
+MODES = {"freq_max": "644", "rate_limit_us": "644", "chains": "644",
+         "idle_poll": "644", "current_governor": "644", "c02": "444"}
 
 
 class TestWrites:
@@ -61,17 +58,7 @@ def test_parameters_are_refused_by_a_line_each(result: Result) -> None:
     assert seen["/sys/module/intel_idle/parameters/c02"] == "auto"
     assert seen["/sys/module/intel_idle/parameters/states_off"] == "0"
     assert seen["/sys/module/umwait/parameters/idle_poll"] == "off"
+    assert seen[FREQ_MAX] == "4c"
     assert seen[f"{CPU}/cpuidle/current_governor"] == "menu"
     assert {v for path, v in seen.items() if path.endswith("/disable")} == {"0"}
     assert sysfs.warnings(dmesg) == []
-
-
-@pytest.mark.parametrize("index", [pytest.param(i, marks=pytest.mark.boots(f"policy-{i}"))
-                                   for i in range(len(HOSTILE_POLICIES))])
-def test_policy_at_boot_is_refused_by_one_line(guests: Guests, index: int) -> None:
-    result, word = guests.get(f"policy-{index}"), HOSTILE_POLICIES[index]
-    seen, dmesg = sysfs.pairs(result.text("parameters")), result.text("dmesg")
-    assert seen[f"{CPU}/freq_invariance/policy"] == "4c"
-    assert seen[f"{CPU}/freq_invariance/enabled"] == "1"
-    assert dmesg.count(f'policy "{word}" is unknown, 4c is kept; there are: ') == 1
-    assert dmesg.count(" is unknown, ") == 1 and sysfs.warnings(dmesg) == []

@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Frequency invariance of the patched kernel: policies, faults, boost."""
+"""Frequency invariance of the patched kernel: freq_max, faults, boost."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import pytest
 from guests import each
 from scenarios import (
-    BAD_POLICIES,
+    BAD_WORDS,
     FAMILY_MACHINES,
     FAULT_SECONDS,
+    FREQ_MAX,
     GP_AT_BOOT,
-    POLICIES,
+    INVARIANCE,
     STOCK_MACHINES,
     TOGGLES,
+    WORDS,
 )
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, turbostat
 
-CPU = "/sys/devices/system/cpu"
-
-#: The E5-2698 v4 with 8 CPUs of 20: 1024 * turbo / base by policy.
-RATIOS = {"base": 1024, "1c": 1675, "3c": 1582, "4c": 1536, "8c": 1349, "12c": 1256,
-          "all": 1256}
+#: The E5-2698 v4 with 8 CPUs of 20: 1024 * freq_max / base by word.
+RATIOS = {"nominal": 1024, "1c": 1675, "3c": 1582, "4c": 1536, "8c": 1349, "12c": 1256,
+          "255c": 1256, "midpoint": 1349, "boost": 1675}
 
 
 @dataclass
 class State:
-    """freq_invariance's files at one time."""
+    """The parameter, and the file in debugfs, at one time."""
 
-    common: dict[str, str] = field(default_factory=dict)
+    word: str = ""
+    turbo: dict[int, int] = field(default_factory=dict)	# MHz by active cores
     cpus: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def of(self, name: str) -> list[int]:
@@ -41,27 +41,29 @@ class State:
 
 def state(text: str) -> State:
     out = State()
-    for path, value in sysfs.pairs(text).items():
-        if match := re.fullmatch(rf"{CPU}/cpu(\d+)/freq_invariance/(\w+)", path):
-            out.cpus.setdefault(int(match[1]), {})[match[2]] = int(value)
-        elif match := re.fullmatch(rf"{CPU}/freq_invariance/(\w+)", path):
-            out.common[match[1]] = value
+    for line in text.splitlines():
+        path, _, value = line.partition(":")
+        words = value.split()
+        if path == FREQ_MAX:
+            out.word = value
+        elif path == INVARIANCE and words[0] == "turbo":
+            out.turbo[int(words[1])] = int(words[2])
+        elif path == INVARIANCE:	# cpu N NAME VALUE...
+            out.cpus[int(words[1])] = dict(zip(words[2::2], map(int, words[3::2])))
     return out
 
 
 @pytest.mark.parametrize("name", each((*STOCK_MACHINES, *FAMILY_MACHINES), "patched-"))
 def test_turbo_table_is_the_machines_and_turbostats(name: str, result: Result) -> None:
-    """sysfs, the machine file, and what stock turbostat printed in the same guest."""
-    m = machine.load(name)
-    table = {int(cores): int(khz) for cores, khz in
-             (line.split() for line in result.text("turbo-table").splitlines() if line)}
-    for cores, khz in table.items():
+    """debugfs, the machine file, and what stock turbostat printed in the same guest."""
+    m, table = machine.load(name), state(result.text("invariance")).turbo
+    for cores, mhz in table.items():
         ratio = next(r for c, r in zip(m.turbo.cores, m.turbo.ratios) if c >= cores)
-        assert khz == pytest.approx(ratio * m.bus_khz, rel=1e-4)
+        assert mhz == pytest.approx(ratio * m.bus_khz / 1000, abs=1)
     assert max(table) >= max(m.turbo.cores)
-    for cores, mhz in turbostat.header(result.text("header")).turbo.items():
-        khz = next(khz for c, khz in sorted(table.items()) if c >= cores)
-        assert khz / 1000 == pytest.approx(mhz, rel=0.001)	# bus clock of 83.3 MHz
+    for cores, said in turbostat.header(result.text("header")).turbo.items():
+        ours = next(n for c, n in sorted(table.items()) if c >= cores)
+        assert ours == pytest.approx(said, abs=1)
 
 
 class TestControl:
@@ -73,26 +75,26 @@ class TestControl:
 
     def test_unknown_word_at_boot_keeps_the_default(self, text) -> None:
         boot = state(text("boot"))
-        assert boot.common["policy"] == "4c" and boot.common["enabled"] == "1"
-        assert set(boot.of("max_ratio")) == {1536}
-        message = ('policy "nonsense" is unknown, 4c is kept; there are: '
-                   + boot.common["available_policies"])
-        assert message in text("dmesg")
+        assert boot.word == "4c" and set(boot.of("freq_max")) == {1536}
+        assert text("dmesg").count("`nonsense' invalid for parameter `aperfmperf.freq_max'") == 1
 
-    @pytest.mark.parametrize("word", POLICIES)
-    def test_policy(self, text, word: str) -> None:
-        assert text(f"policy-{word}").startswith(f"{word}:taken")
-        now = state(text(f"policy-{word}"))
-        assert now.common["policy"] == word
-        assert set(now.of("max_ratio")) == {RATIOS[word]}
+    @pytest.mark.parametrize("word", WORDS)
+    def test_word(self, text, word: str) -> None:
+        assert text(f"word-{word}").startswith(f"{word}:taken")
+        now = state(text(f"word-{word}"))
+        assert now.word == word
+        if word == "off":
+            assert set(now.of("scale")) == {1024}
+        else:
+            assert set(now.of("freq_max")) == {RATIOS[word]}
 
-    @pytest.mark.parametrize("index", range(len(BAD_POLICIES)))
-    def test_bad_policy_changes_nothing(self, text, index: int) -> None:
-        assert text(f"bad-{index}").startswith(f"{BAD_POLICIES[index]}:refused")
+    @pytest.mark.parametrize("index", range(len(BAD_WORDS)))
+    def test_bad_word_changes_nothing(self, text, index: int) -> None:
+        assert text(f"bad-{index}").startswith(f"{BAD_WORDS[index]}:refused")
         now = state(text(f"bad-{index}"))
-        assert now.common["policy"] == "3c" and set(now.of("max_ratio")) == {1582}
+        assert now.word == "3c" and set(now.of("freq_max")) == {1582}
 
-    def test_no_turbo_is_followed_at_once(self, text) -> None:
+    def test_no_turbo_is_followed(self, text) -> None:
         lines = [line.split() for line in text("no_turbo").splitlines() if line]
         assert len(lines) == 2 * TOGGLES
         for off, *ratios in lines:
@@ -100,12 +102,12 @@ class TestControl:
 
     def test_never_above_what_cpufreq_can_request(self, text) -> None:
         """1C is the highest bin there is; the divisor's resolution is 1/1024."""
-        m, seen = machine.load("e5-2698-v4"), sysfs.pairs(text("limit"))
-        for path, value in seen.items():
-            if path.endswith("max_ratio"):
-                top = int(seen[path.replace("freq_invariance/max_ratio",
-                                            "cpufreq/cpuinfo_max_freq")])
-                assert int(value) / 1024 * m.tsc_khz <= top + m.tsc_khz / 1024
+        m, now = machine.load("e5-2698-v4"), state(text("limit"))
+        tops = sysfs.pairs(text("limit"))
+        assert now.word == "1c"
+        for cpu, values in now.cpus.items():
+            top = int(tops[f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"])
+            assert values["freq_max"] / 1024 * m.tsc_khz <= top + m.tsc_khz / 1024
 
 
 @dataclass
@@ -153,7 +155,7 @@ class TestFaults:
 
     def test_still_on(self, result) -> None:
         assert "wobbly" not in result.text("dmesg")
-        assert state(result.text("invariance")).common["enabled"] == "1"
+        assert state(result.text("invariance")).word == "4c"
 
     @pytest.mark.boots("invariance-faults-base")
     def test_base_kernel_gives_up(self, result) -> None:
@@ -172,18 +174,18 @@ class TestBoost:
         m = machine.load(AMD[driver][0])
         return m.turbo.ratios[0] * 1024 // m.base_ratio
 
-    def test_policies(self, result: Result, driver: str) -> None:
+    def test_words(self, result: Result, driver: str) -> None:
         text, boost = result.text, self.boost(driver)
         wanted = {"boost": boost, "midpoint": (boost + 1024) // 2, "nominal": 1024}
-        assert state(text("boot")).common["policy"] == AMD[driver][1]
+        assert state(text("boot")).word == AMD[driver][1]
         for word, ratio in wanted.items():
-            now = state(text(f"policy-{word}"))
-            assert now.common["policy"] == word
-            assert now.of("max_ratio") == pytest.approx([ratio] * 2, abs=8)
-        assert text("policy-4c").startswith("4c:refused")
-        assert state(text("policy-4c")).common["policy"] == "nominal"
+            now = state(text(f"word-{word}"))
+            assert now.word == word
+            assert now.of("freq_max") == pytest.approx([ratio] * 2, abs=8)
+        assert text("word-4c").startswith("4c:refused")
+        assert state(text("word-4c")).word == "nominal"
 
-    def test_boost_is_followed_at_once(self, result: Result, driver: str) -> None:
+    def test_boost_is_followed(self, result: Result, driver: str) -> None:
         middle = (self.boost(driver) + 1024) // 2
         base = machine.load(AMD[driver][0]).tsc_khz
         lines = [line for line in result.text("boost").splitlines() if line]
@@ -205,12 +207,11 @@ class TestBoost:
 
 
 @pytest.mark.boots("invariance-two-kinds")
-def test_amd_cores_of_two_kinds_have_a_ratio_each(result: Result) -> None:
-    """Highest over nominal performance: 196 / 128 of the fast core, 140 / 128 of the
-    others, which CPUID 80000026H tells apart."""
+def test_amd_cores_of_two_kinds_have_the_fast_ones_freq_max(result: Result) -> None:
+    """Half-way to the highest over nominal performance, 196 / 128 of the fast core and 140 /
+    128 of the others."""
     now = state(result.text("invariance"))
-    assert now.common["enabled"] == "1" and now.common["policy"] == "boost"
-    assert now.of("max_ratio") == [1568, 1120, 1120, 1120]
+    assert now.word == "midpoint" and now.of("freq_max") == [1296] * 4
 
 
 @pytest.mark.parametrize("msr", [pytest.param(msr, id=f"{msr:#x}", marks=pytest.mark.boots(
@@ -220,11 +221,9 @@ def test_register_that_faults_at_boot(msr: int, result: Result) -> None:
     there is no invariance. A counter that cannot be read is complained of once, as by the
     base."""
     now, usable = state(result.text("invariance")), msr == 0x1AE
-    assert now.common["enabled"] == str(int(usable))
-    table = msr not in (0xCE, 0x1AD)
-    assert now.common["policy"] == ("4c" if table else "base")
+    assert now.word == ("4c" if usable else "off")
     # acpi-cpufreq can request 2001 MHz at most, its word for turbo
-    assert now.of("max_ratio") == [1025 if table else 1024]
+    assert now.of("freq_max") == [1025 if msr not in (0xCE, 0x1AD) else 1024]
     complaints = sysfs.warnings(result.text("dmesg"))
     assert all("unchecked MSR" in line or "Call Trace" in line for line in complaints)
     assert bool(complaints) == (msr in (0xE7, 0xE8))

@@ -14,7 +14,7 @@ import re
 import pytest
 from guests import Guests, each
 from scenarios import AMD_MODES, INTEL_MODES, MIXED, MOVES, MOVING_KHZ, SCENARIOS
-from test_invariance import State, state
+from test_invariance import state
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.machine.machine import Machine
@@ -86,44 +86,30 @@ def test_utilisation_is_of_the_fast_kinds_freq_max(mixed: tuple[str, Machine, Re
     name, m, result = mixed
     first = by_cpu(result.text(f"moving-{khz}"), name)[MIXED[name][0]]
     share = mean([pelt.steady_run(util, PERIOD_NS) / ran for ran, util in first])
-    ratio = ratios(state(result.text(f"ratios-{khz}")))[MIXED[name][0]]
+    ratio = state(result.text(f"ratios-{khz}")).of("freq_max")[MIXED[name][0]]
     clock = (khz or m.max_ratio * m.bus_khz) / m.tsc_khz * 1024
     assert share == pytest.approx(min(clock / ratio, 1), rel=0.02)
 
 
-def ratios(now: State) -> list[int]:
-    assert now.common["enabled"] == "1"
-    return now.of("max_ratio")
-
-
 @pytest.mark.boots("invariance-mixed-amd")
 def test_freq_max_of_fast_and_dense_cores(result: Result) -> None:
-    """Highest performance, 196 and 140, by the nominal one, 128: not halfway, which would
-    clip each kind at another share."""
-    now = ratios(state(result.text("ratios")))
-    assert now == pytest.approx([1568] * 2 + [1120] * 4, abs=8)
+    """Half-way to the fast cores' highest over the nominal performance, 196 over 128: one for
+    all, so that utilisation has one unit."""
+    assert state(result.text("ratios")).of("freq_max") == pytest.approx([1296] * 6, abs=8)
 
 
 @pytest.mark.boots("invariance-hybrid")
 def test_freq_max_of_p_and_e_cores(result: Result) -> None:
     """5.2 and 3.9 over 3.2 GHz, in performance levels of 78.741 MHz on P-cores."""
-    now = ratios(state(result.text("ratios")))
+    now = state(result.text("ratios")).of("freq_max")
     assert now == pytest.approx([1673] * 2 + [1248] * 2, abs=8)
 
 
-@pytest.mark.boots("invariance-hybrid-smt")
-def test_freq_max_with_smt_is_of_the_p_cores(result: Result) -> None:
-    """Their work at 5.2 GHz; an E-core needs 100 / 78.741 of the clock for it."""
-    now = ratios(state(result.text("ratios-0")))
-    assert now[:4] == pytest.approx([1673] * 4, abs=8)
-    assert [now[4], now[6]] == pytest.approx([2144] * 2, abs=8)
-
-
+@pytest.mark.boots("invariance-hybrid")
 @pytest.mark.parametrize("which", (0, 1))
-def test_governor_gives_each_kind_what_it_needs(mixed: tuple[str, Machine, Result],
-                                                which: int) -> None:
+def test_governor_gives_each_kind_what_it_needs(result: Result, which: int) -> None:
     """A quarter more than utilisation, which is at its highest a little above the mean."""
-    ran = [r for _, r, _ in rows(mixed[2].text(f"governed-{which}"))]
+    ran = [r for _, r, _ in rows(result.text(f"governed-{which}"))]
     busy = mean([b - a for a, b in zip(ran[60:], ran[61:])]) / PERIOD_NS
     assert busy == pytest.approx(0.75, abs=0.03)
 
@@ -131,11 +117,10 @@ def test_governor_gives_each_kind_what_it_needs(mixed: tuple[str, Machine, Resul
 @pytest.mark.parametrize("name,wanted", [
     pytest.param(name, wanted, marks=pytest.mark.boots(name), id=name)
     for name, wanted in (("invariance-hybrid", {"SD_ASYM_CPUCAPACITY"}),
-                         ("invariance-hybrid-smt", {"SD_ASYM_PACKING"}),
-                         ("invariance-mixed-amd", {"SD_ASYM_PACKING", "SD_ASYM_CPUCAPACITY"}))])
+                         ("invariance-mixed-amd", {"SD_ASYM_PACKING"}))])
 def test_what_the_scheduler_goes_by(result: Result, name: str, wanted: set[str]) -> None:
-    """Ranks of preferred cores (ITMT), capacities, or on AMD parts both. Without SMT the
-    base's intel_pstate may put the ranks on after it took them off: by a work item."""
+    """Ranks of preferred cores (ITMT) or capacities. The base's intel_pstate may put the
+    ranks on after it took them off: by a work item."""
     text = result.text("domains")
     flags = set(" ".join(sysfs.pairs(text).values()).split())
     if name == "invariance-hybrid":
@@ -150,7 +135,7 @@ class Look:
         words, _, rest = block.partition("\n")
         self.words = words.split()
         self.files = sysfs.pairs(rest)
-        self.ratios = state(rest).of("max_ratio")
+        self.ratios = state(rest).of("freq_max")
 
     def file(self, name: str) -> str:
         return self.files[f"/sys/devices/system/cpu/{name}"]
@@ -163,7 +148,7 @@ def looks(text: str) -> list[Look]:
 @pytest.mark.boots("invariance-mixed-amd")
 @pytest.mark.parametrize("mode", AMD_MODES)
 def test_amd_pstate_and_boost(result: Result, mode: str) -> None:
-    """Right after each step, by boost, which may be on or off in a new mode."""
+    """After each step, by boost, which may be on or off in a new mode."""
     found = [look for look in looks(result.text("drivers"))
              if look.words[0] == mode]
     assert [look.words[1] for look in found] == ["new", "1", "0", "1", "0"]
@@ -173,8 +158,7 @@ def test_amd_pstate_and_boost(result: Result, mode: str) -> None:
         assert look.file("amd_pstate/status") == mode
         tops = [int(look.file(f"cpu{cpu}/cpufreq/cpuinfo_max_freq")) for cpu in range(6)]
         assert tops == ([4_900_000] * 2 + [3_500_000] * 4 if on else [3_200_000] * 6)
-        assert look.ratios == pytest.approx([1296] * 2 + [1072] * 4 if on
-                                            else [1024] * 6, abs=8), look.words
+        assert look.ratios == pytest.approx([1296 if on else 1024] * 6, abs=8), look.words
 
 
 INTEL = pytest.mark.boots("invariance-intel-drivers")
@@ -202,7 +186,7 @@ def test_turbo_off_by_firmware_then_on(result: Result, step: str, words: list[st
 
 @INTEL
 def test_intel_pstate_modes_and_no_turbo(result: Result) -> None:
-    """Right after each step; a new mode switches turbo on."""
+    """After each step; a new mode switches turbo on."""
     found = looks(result.text("modes"))
     assert [look.words for look in found] == \
         [[mode, step] for mode in INTEL_MODES for step in ("new", "0", "1", "0", "1")]

@@ -30,7 +30,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 
 /* What may be written; each kind has its own words or highest number */
-enum kind { NUMBER, TURBO_POLICY, WORDS, READ_ONLY };
+enum kind { NUMBER, FREQ_MAX, WORDS, READ_ONLY };
 
 struct file {
 	const char *path;
@@ -43,11 +43,10 @@ struct file {
 static const struct file patterns[] = {
 	{ CPUS "cpufreq/{,policy*/}schedutil/rate_limit_us", NUMBER, UINT32_MAX, NULL, false },
 	{ CPUS "cpufreq/{,policy*/}schedutil/chains", NUMBER, 1, NULL, true },
-	{ CPUS "freq_invariance/policy", TURBO_POLICY, 9999, "base all", false },
+	{ "/sys/module/aperfmperf/parameters/freq_max", FREQ_MAX, 255,
+	  "off nominal midpoint boost", false },
 	{ "/sys/module/umwait/parameters/idle_poll", WORDS, 0, "off c01 c02", true },
 	{ CPUS "cpuidle/current_governor", WORDS, 0, "menu teo ladder", true },
-	{ CPUS "freq_invariance/[!p]*", READ_ONLY, 0, NULL, false },
-	{ CPUS "cpu[0-9]*/freq_invariance/*", READ_ONLY, 0, NULL, false },
 	{ "/sys/module/intel_idle/parameters/c02", READ_ONLY, 0, NULL, false },
 };
 
@@ -139,7 +138,7 @@ static bool allowed(const struct file *file, const char *value, size_t len, char
 	switch (file->kind) {
 	case NUMBER:
 		return is_number(value, len, file->highest, canon);
-	case TURBO_POLICY:
+	case FREQ_MAX:
 		if (len > 1 && value[len - 1] == 'c' && *value != '0' && *value != '+' &&
 		    is_number(value, len - 1, file->highest, canon)) {
 			strcat(canon, "c");
@@ -162,11 +161,11 @@ static size_t an_allowed(const struct file *file, char *value, uint64_t *seed)
 	char word[WORD];
 	size_t len, n = 0;
 
-	if (file->kind == NUMBER || (file->kind == TURBO_POLICY && rnd(seed, 2))) {
+	if (file->kind == NUMBER || (file->kind == FREQ_MAX && rnd(seed, 2))) {
 		unsigned long long number = rnd(seed, 1ULL << (1 + rnd(seed, 32)));
 
 		len = sprintf(word, "%llu", number % (file->highest + 1));
-		if (file->kind == TURBO_POLICY)
+		if (file->kind == FREQ_MAX)
 			len += sprintf(word + len, "c");
 		/* Zeros in front change no number, however many there are */
 		if (file->kind == NUMBER && !rnd(seed, 8))
@@ -198,8 +197,8 @@ static size_t an_edge(char *value, uint64_t *seed)
 		EDGE("-1"), EDGE("+1"), EDGE("--1"), EDGE("+-1"), EDGE("++1"), EDGE(" 1"),
 		EDGE("1 "), EDGE("1\n\n"), EDGE("1\n2"), EDGE("\n1"), EDGE("1\0002"), EDGE("1\r\n"),
 		EDGE("0x10"), EDGE("0x"), EDGE("010"), EDGE("1e3"), EDGE("1.0"), EDGE("1,0"),
-		EDGE("2"), EDGE("10000"), EDGE("10000c"), EDGE("9999c"), EDGE("0c"), EDGE("00c"),
-		EDGE("-1c"), EDGE("4C"), EDGE("c4"), EDGE("4 c"), EDGE("1c\0"), EDGE("basE"),
+		EDGE("2"), EDGE("256"), EDGE("256c"), EDGE("255c"), EDGE("0c"), EDGE("00c"),
+		EDGE("-1c"), EDGE("4C"), EDGE("c4"), EDGE("4 c"), EDGE("1c\0"), EDGE("boosT"),
 		EDGE("100000"), EDGE("100001"), EDGE("2147483647"), EDGE("2147483648"),
 		EDGE("4294967295"), EDGE("4294967296"), EDGE("4294967297"), EDGE("-4294967295"),
 		EDGE("9223372036854775808"), EDGE("18446744073709551615"),

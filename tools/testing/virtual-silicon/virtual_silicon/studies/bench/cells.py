@@ -34,7 +34,7 @@ class Setting:
     boot: Boot
     governor: str = "schedutil"
     idle: str = "menu"
-    policy: str = "-"		# which clock counts as the highest
+    freq_max: str = "-"
     status: str = "-"		# of intel_pstate
     chains: int = 0
     states: str = ""		# idle states that may be used, if not all
@@ -42,7 +42,7 @@ class Setting:
     @property
     def shell(self) -> str:
         """Sets it up in the guest and fails where that cannot be."""
-        text = f"setup {self.status} {self.governor} {self.idle} {self.policy} {self.chains}"
+        text = f"setup {self.status} {self.governor} {self.idle} {self.freq_max} {self.chains}"
         return text + f" && only '{self.states}'" * bool(self.states)
 
 
@@ -90,9 +90,9 @@ def intel(wide: str, hwp: str = "") -> tuple[Setting, ...]:
     active = Boot("base", "intel_pstate=active", machine=hwp) if hwp else base
     return (
         Setting("non-inv", Boot("base", PASSIVE, NOT_INVARIANT)),
-        *(Setting(policy, ours, policy=policy) for policy in ("1c", "3c", "4c", wide) if policy),
-        Setting("ours", ours, idle="teo", policy="4c"),
-        Setting("chains", ours, idle="teo", policy="4c", chains=1),
+        *(Setting(word, ours, freq_max=word) for word in ("1c", "3c", "4c", wide) if word),
+        Setting("ours", ours, idle="teo", freq_max="4c"),
+        Setting("chains", ours, idle="teo", freq_max="4c", chains=1),
         Setting("base", base), Setting("base teo", base, idle="teo"),
         Setting("performance", base, "performance"),
         Setting("i_pstate", active, "powersave", status="active"),
@@ -105,9 +105,9 @@ def amd() -> tuple[Setting, ...]:
         Setting("ondemand", base, "ondemand"), Setting("performance", base, "performance"),
         Setting("base", base), Setting("base teo", base, idle="teo"),
         Setting("non-inv", Boot("base", ACPI + " clearcpuid=aperfmperf")),
-        *(Setting(policy, ours, policy=policy) for policy in ("boost", "midpoint", "nominal")),
-        Setting("ours", ours, idle="teo", policy="midpoint"),
-        Setting("chains", ours, idle="teo", policy="midpoint", chains=1),
+        *(Setting(word, ours, freq_max=word) for word in ("boost", "midpoint", "nominal")),
+        Setting("ours", ours, idle="teo", freq_max="midpoint"),
+        Setting("chains", ours, idle="teo", freq_max="midpoint", chains=1),
     )
 
 

@@ -34,8 +34,8 @@ _HERE = Boot("host")
 CANDIDATES = (
     Setting("base", _HERE), Setting("performance", _HERE, "performance"),
     Setting("teo", _HERE, idle="teo"),
-    *(Setting(policy, _HERE, policy=policy)
-      for policy in ("1c", "4c", "8c", "boost", "midpoint", "nominal")),
+    *(Setting(word, _HERE, freq_max=word)
+      for word in ("1c", "4c", "8c", "boost", "midpoint", "nominal")),
     Setting("i_pstate", _HERE, "powersave", status="active"))
 #: What the loads write, and first remove
 _SCRATCH = ("tmp/output", *dict.fromkeys(f"tmp/{name}" for load in LOADS.values()
@@ -52,7 +52,7 @@ class Knobs:
         self.root, self.cpu = root, root / "sys/devices/system/cpu"
         self.status = self.cpu / "intel_pstate/status"
         self.idle = self.cpu / "cpuidle/current_governor"
-        self.policy = self.cpu / "freq_invariance/policy"
+        self.freq_max = root / "sys/module/aperfmperf/parameters/freq_max"
 
     def governors(self) -> list[Path]:
         return sorted(self.cpu.glob("cpufreq/policy*/scaling_governor"))
@@ -63,9 +63,10 @@ class Knobs:
     def saved(self) -> dict[Path, str]:
         """All that can be written, in the order in which it is put back: the driver before
         its governors, these before the tunables and limits that a change resets."""
-        files = [file for name in ("intel_pstate", "cpufreq", "cpuidle", "freq_invariance")
+        files = [file for name in ("intel_pstate", "cpufreq", "cpuidle")
                  for file in sorted((self.cpu / name).rglob("*"))
                  if file.is_file() and file.stat().st_mode & 0o600 == 0o600]
+        files += [self.freq_max] * self.freq_max.exists()
         first = [self.status, *self.governors()]
         files.sort(key=lambda file: first.index(file) if file in first else len(first))
         found = {}
@@ -86,13 +87,12 @@ class Knobs:
             return f"idle governor {setting.idle}"
         if setting.status != "-" and not self.status.exists():
             return "intel_pstate"
-        if setting.policy == "-":
+        if setting.freq_max == "-":
             return ""
-        if not self.policy.exists():
-            return "freq_invariance/policy: not a kernel of this series"
-        policies = self.policy.with_name("available_policies").read_text().split()
-        any_number = setting.policy[:-1].isdigit() and "Nc" in policies
-        return "" if any_number or setting.policy in policies else f"policy {setting.policy}"
+        if not self.freq_max.exists():
+            return "aperfmperf.freq_max: not a kernel of this series"
+        intel = "GenuineIntel" in (self.root / "proc/cpuinfo").read_text()
+        return "" if intel or setting.freq_max[-1] != "c" else f"freq_max {setting.freq_max}"
 
     def apply(self, setting: Setting) -> None:
         if setting.status != "-":
@@ -100,8 +100,8 @@ class Knobs:
         for file in self.governors():
             _put(file, setting.governor)
         _put(self.idle, setting.idle)
-        if setting.policy != "-":
-            _put(self.policy, setting.policy)
+        if setting.freq_max != "-":
+            _put(self.freq_max, setting.freq_max)
         for file in self.chains():
             _put(file, str(setting.chains))
 

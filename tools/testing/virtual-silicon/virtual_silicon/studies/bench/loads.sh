@@ -42,14 +42,13 @@ prepare()
 }
 
 # Refuses what does not hold. "-" leaves a knob as it is.
-# $1: intel_pstate's status, $2: governor, $3: idle governor, $4: which clock counts as the
-# highest, $5: chains
+# $1: intel_pstate's status, $2: governor, $3: idle governor, $4: freq_max, $5: chains
 setup()
 {
 	[ "$1" = - ] || put "$1" $CPU/intel_pstate/status || return
 	put "$2" $CPU/cpu[0-9]*/cpufreq/scaling_governor || return
 	put "$3" $CPU/cpuidle/current_governor || return
-	[ "$4" = - ] || put "$4" $CPU/freq_invariance/policy || return
+	[ "$4" = - ] || put "$4" /sys/module/aperfmperf/parameters/freq_max || return
 	for file in $CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains; do
 		[ ! -e "$file" ] || put "$5" "$file" || return
 	done

@@ -5,7 +5,6 @@ fail do so by their status."""
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
 
@@ -49,7 +48,8 @@ def changing(args: argparse.Namespace) -> bool:
 def hotplug(args: argparse.Namespace) -> bool:
     """s2idle, and a CPU offline and online, many times; then all is well."""
     m, job = machine.load("sapphire-rapids"), Job()
-    show = "dump $CPU/freq_invariance/enabled $CPU/cpu[0-9]*/freq_invariance/*"
+    show = ("grep '' /sys/module/aperfmperf/parameters/freq_max "
+            "/sys/kernel/debug/x86/freq_invariance")
     job.step("hotplug", f"for i in $(seq {args.count * 9 // 10}); do for on in 0 1; do "
              "put $on $CPU/cpu1/online || echo failed; done; done")
     # All of it but the idle loop at its end: nothing in the machine would end that
@@ -67,36 +67,9 @@ def hotplug(args: argparse.Namespace) -> bool:
     return not failed and not warnings
 
 
-#: Bursts of 0.2 ms and more, one after the other without a pause, and many switches.
-SAMPLED = {"0.2 ms each ms": "vs-load -c 1 -d 20 -p 1000 -t 1",
-           "0.2 ms each 0.4 ms": "vs-load -c 1 -d 50 -p 400 -t 1",
-           "2 ms each 10 ms": "vs-load -c 1 -d 20 -p 10000 -t 1",
-           "busy": "vs-load -c 1 -t 1",
-           "hackbench": "taskset 2 timeout 1 hackbench -g 1 -l 1000000"}
-
-
-def samples(args: argparse.Namespace) -> bool:
-    """How many samples a CPU takes in a second: reads of MPERF, by the kernel's trace."""
-    m, job = machine.load("sapphire-rapids"), Job()
-    trace = "/sys/kernel/tracing"
-    for i, load in enumerate(SAMPLED.values()):
-        job.step(f"samples-{i}", f"echo 'msr == 0xe7' >{trace}/events/msr/read_msr/filter; "
-                 f"echo 1 >{trace}/events/msr/read_msr/enable; echo 100000 >{trace}/"
-                 f"buffer_size_kb; echo >{trace}/trace; {load} >/dev/null 2>&1; "
-                 f"grep -E '^(entries|overrun)' {trace}/per_cpu/cpu1/stats; "
-                 f"echo 0 >{trace}/events/msr/read_msr/enable")
-    result = run(args, "samples", m, 2, job)
-    for i, load in enumerate(SAMPLED):
-        text = result.text(f"samples-{i}")
-        entries, overrun = (int(n) for n in re.findall(r": (\d+)$", text, re.MULTILINE))
-        assert not overrun
-        print(f"{load:20} {entries:5d} samples in a second")
-    return True
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    experiments = {f.__name__: f for f in (changing, hotplug, samples)}
+    experiments = {f.__name__: f for f in (changing, hotplug)}
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
     options.where(parser, "studies")

@@ -44,7 +44,6 @@ class Work:
 WORKS = (Work("0.3 ms", 3_100, "-t 10"), Work("1 ms", 10_100, "-t 10"),
          Work("work of 0.3 ms", 3_100, f"-w {UNITS_PER_MS * 31 // 100}"),
          Work("work of 1 ms", 10_100, f"-w {UNITS_PER_MS}"))
-CHANGING_MS = 1000
 
 
 def freq_max_khz(m: Machine, cores: int = 4) -> float:
@@ -121,7 +120,7 @@ def changing_cells() -> list[tuple[int, int, Work]]:
 
 
 def changing_steps(m: Machine, cells: list[tuple[int, int, Work]],
-                   length_ms: int = CHANGING_MS) -> Iterator[tuple[str, str]]:
+                   length_ms: int) -> Iterator[tuple[str, str]]:
     """The clock jumps between the lowest and the highest."""
     for mark, every, work in cells:
         periods = pelt.SETTLE_NS // 1000 // work.period_us + length_ms * 1000 // work.period_us

@@ -30,8 +30,8 @@ SETTINGS = {"base, menu": ("base", "menu", 0), "base, teo": ("base", "teo", 0),
 MACHINES = {"own policies": (HERE / "many.toml", "intel_pstate=passive", PATHS),
             "one policy": (HERE / "many-shared.toml", "intel_pstate=disable", ("hook",))}
 FILES = ("/proc/cpuinfo /sys/kernel/debug/sched/debug $CPU/cpu0/cpufreq/scaling_cur_freq "
-         "$CPU/cpu0/cpuidle/state1/above $(ls -d $CPU/freq_invariance/* "
-         "$CPU/cpu0/freq_invariance/* $CPU/cpufreq/schedutil/* "
+         "$CPU/cpu0/cpuidle/state1/above $(ls -d "
+         "/sys/kernel/debug/x86/freq_invariance $CPU/cpufreq/schedutil/* "
          "$CPU/cpufreq/policy0/schedutil/* 2>/dev/null)")
 
 

@@ -9,7 +9,7 @@
 #		--faults virtual_silicon/studies/soak/soak.faults --limit 14400 --cmd "$(cat virtual_silicon/studies/soak/soak.sh)"
 
 . /usr/lib/vs/guest.sh
-INVARIANCE=$CPU/freq_invariance
+FREQ_MAX=/sys/module/aperfmperf/parameters/freq_max
 
 must()
 {
@@ -25,7 +25,7 @@ work()
 # $1: number of the change
 change()
 {
-	must put "$(echo base 1c 4c all | cut -d' ' -f$(($1 % 4 + 1)))" $INVARIANCE/policy
+	must put "$(echo nominal 1c 4c 255c | cut -d' ' -f$(($1 % 4 + 1)))" $FREQ_MAX
 	must put $(($1 % 2)) $CPU/cpu1/online
 	must put performance $CPU/cpufreq/policy0/scaling_governor
 	must put 1 $CPU/cpu1/online
@@ -47,14 +47,14 @@ while [ $hour -lt "${HOURS:-24}" ]; do
 	[ $((minute % 10)) = 0 ] && change $((minute / 10))
 	[ $((minute % 60)) = 0 ] || continue
 	hour=$((hour + 1))
-	[ "$(cat $INVARIANCE/enabled)" = 1 ] || { echo "invariance is off"; exit 1; }
+	[ "$(cat $FREQ_MAX)" != off ] || { echo "invariance is off"; exit 1; }
 	echo "hour $hour: $(cut -d' ' -f1 /proc/uptime) s, skipped samples" \
-		$(cat $CPU/cpu[01]/freq_invariance/skipped)
+		$(sed -n 's/^cpu.* skipped //p' /sys/kernel/debug/x86/freq_invariance)
 	# Not to the end of the day: what it says is an answer of this minute
 	echo "hour $hour" >/dev/ttyS0
 	[ -z "$(dmesg | grep -E 'WARNING|BUG|Oops|stall|hung|wobbly')" ] ||
 		{ dmesg | tail -n 30; exit 1; }
 done
-must put 4c $INVARIANCE/policy
+must put 4c $FREQ_MAX
 must put 500 $CPU/cpufreq/schedutil/rate_limit_us
 /selftests/freq_invariance/frequency 1 && /selftests/freq_invariance/ratio
