@@ -94,6 +94,8 @@ def test_the_same_idle_states(name: str) -> None:
         expected = at(truth, 0.5, 1) + cycles_us
         assert abs(at(ours, 0.5, 1) - expected) <= max(SHARE * expected, FLOOR_US), (
             ours.name, at(ours, 0.5, 1), expected)
+        # Another CPU is awake, and its package, but nobody is when a timer fires
+        cycles_us += max((p.exit_us for p in m.package if p.core_state == truth.name), default=0)
         low, high = (at(truth, share, 2) + cycles_us for share in MEDIANS)
         assert low - FLOOR_US <= at(ours, 0.5, 2) <= high + FLOOR_US, (
             ours.name, low, at(ours, 0.5, 2), high)
@@ -124,7 +126,7 @@ def test_settings_are_put_back(name: str) -> None:
             limits[found[1]] = int(value)
         else:
             assert path.endswith("scaling_cur_freq"), line
-    assert limits == {"min": clock["low_mhz"] * 1000, "max": clock["high_mhz"] * 1000}
+    assert limits == {"min": clock["low_mhz"] * 1000, "max": clock["limit_mhz"] * 1000}
 
 
 def test_the_kernels_mistake_is_said() -> None:
