@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Which frequency counts as the highest one. Values in, values out.
- */
+/* Which frequency counts as the highest one. Values in, values out. */
 #ifndef _X86_KERNEL_CPU_FREQ_MAX_H
 #define _X86_KERNEL_CPU_FREQ_MAX_H
 
@@ -19,21 +17,14 @@ enum freq_max {
 
 static const char * const freq_max_words[] = { "off", "nominal", "midpoint", "boost" };
 
-/**
- * freq_max_parse() - What a word chooses
- * @word: with or without a newline at its end
- * @turbo: whether there may be a turbo table, which "1c" to "255c" ask for
- *
- * Return: the choice, or -EINVAL.
- */
+/* The choice, or -EINVAL; "1c" to "255c" are for a @turbo table */
 static inline int freq_max_parse(const char *word, bool turbo)
 {
 	size_t digits = strcspn(word, "c");
 	char number[4];
 	u8 cores;
-	int ret;
+	int ret = sysfs_match_string(freq_max_words, word);
 
-	ret = sysfs_match_string(freq_max_words, word);
 	if (ret >= 0)
 		return FREQ_MAX_OFF + ret;
 

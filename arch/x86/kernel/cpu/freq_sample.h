@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What two counter differences say. Values in, values out, so that KUnit and
- * programs in user space can call it without the hardware.
- */
+/* What two counter differences say. Values in, values out. */
 #ifndef _X86_KERNEL_CPU_FREQ_SAMPLE_H
 #define _X86_KERNEL_CPU_FREQ_SAMPLE_H
 
@@ -22,19 +19,12 @@ static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 usual)
 }
 
 /**
- * freq_sample_scale() - Frequency relative to freq_max
+ * freq_sample_scale() - 1024 * acnt / mcnt * f_base / f_max
  * @acnt: by how much APERF rose; both below 2^44
  * @mcnt: by how much MPERF rose over the same time; not zero
  * @ratio: freq_max / base frequency, in 1/1024; below 2^20, not zero
  *
- * That is::
- *
- *	       f_cur          acnt   f_base
- *	1024 * ----- = 1024 * ---- * ------
- *	       f_max          mcnt   f_max
- *
- * Return: at most 1024; 0 if the frequency was below 1/1024 of freq_max, which makes no
- * sense: a counter crawls.
+ * Return: at most 1024; 0 for less than 1/1024 of freq_max: a counter crawls.
  */
 static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 ratio)
 {
@@ -44,8 +34,7 @@ static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 r
 
 /*
  * The same for any differences, modulo 2^64; 0 also if a counter stood still or was set
- * back. Large ones lose their lowest bits, so that no time is too long. Counting to 2^63
- * takes 58 years at 5 GHz.
+ * back. Large ones lose their lowest bits, so that no time is too long.
  */
 static inline unsigned long freq_sample_scale_any(u64 acnt, u64 mcnt, u64 ratio)
 {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Turbo tables of Intel CPUs: from raw register values to bins.
- *
- * The registers are described in the Intel SDM, volume 4, chapter 2, in the
- * tables of the models named in turbo_models[].
+ * Turbo tables of Intel CPUs: from register values (SDM, volume 4, chapter 2) to bins.
  */
 #include <kunit/visibility.h>
 #include <linux/bits.h>
@@ -69,10 +66,7 @@ static bool is_rising(u64 counts)
 	return limit_byte(&counts, 0) && limit_byte(&counts, i - 1) > limit_byte(&counts, 0);
 }
 
-/*
- * A model that is not known. Client parts since Alder Lake count 1 to 8 in the
- * second register, which is the same either way.
- */
+/* Client parts since Alder Lake count 1 to 8, which is the same either way */
 static void decode_unknown(struct turbo_table *table, const struct turbo_layout *layout,
 			   const u64 *limits)
 {
@@ -82,11 +76,7 @@ static void decode_unknown(struct turbo_table *table, const struct turbo_layout 
 		decode_bytes(table, layout, limits);
 }
 
-/*
- * Xeon Phi: the first group whole (cores in bits 7:1, ratio in bits 15:8), the
- * other six by what they differ from the one before (5 bits more cores, 3 bits
- * less ratio).
- */
+/* Xeon Phi: a first group, six others as differences (5 bits cores, 3 bits ratio) */
 static void decode_deltas(struct turbo_table *table, const struct turbo_layout *layout,
 			  const u64 *limits)
 {
@@ -189,16 +179,9 @@ const struct turbo_model *turbo_model_find(u32 vfm)
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_model_find);
 
-/**
- * turbo_table_decode() - Make a turbo table of register values
- * @table: the result, overwritten
- * @layout: how to read them
- * @base: value of @layout->base_msr
- * @limits: values of @layout->limit_msrs, %TURBO_LIMIT_MSRS of them, 0 for
- *	registers that the layout does not use
- *
- * Return: 0, or -ENODATA if the values have no base ratio or no bin; hypervisors
- * that know the registers by name only fill them with zeros.
+/*
+ * Make a turbo table of the values of @layout's registers, 0 for those that are not there.
+ * -ENODATA without a base ratio or a bin: some hypervisors fill the registers with zeros.
  */
 int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,
 		       u64 base, const u64 *limits)
@@ -211,16 +194,9 @@ int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *lay
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_decode);
 
-/**
- * turbo_table_cores() - How many active cores freq_max stands for by default
- * @table: a decoded table
- * @cores: as in struct turbo_model
- *
- * A CPU that has fewer cores than @cores gets its highest bin, because with so few
- * there is little that keeps it from reaching that.
- *
- * Return: the number of cores; 0, for the base frequency, if there is no second
- * highest ratio.
+/*
+ * How many active cores freq_max stands for, with @cores by the model: 1 if there are fewer,
+ * 0, for the base frequency, if there is no second highest ratio.
  */
 unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cores)
 {
@@ -238,14 +214,7 @@ unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cor
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_cores);
 
-/**
- * turbo_table_freq_max() - Highest clock with a number of cores active
- * @table: a decoded table
- * @cores: number of active cores, 0 for the base frequency
- *
- * Return: the clock of the narrowest bin that @cores cores fit into, or of the widest
- * one if they fit into none, relative to base, in 1/1024.
- */
+/* Highest clock / base, in 1/1024, with so many cores active, the widest bin's with more */
 u32 turbo_table_freq_max(const struct turbo_table *table, unsigned int cores)
 {
 	const struct turbo_bin *bin = table->bins;

@@ -4,10 +4,7 @@
 
 #include <linux/types.h>
 
-/* MSR_TURBO_RATIO_LIMIT and its two extensions */
-#define TURBO_LIMIT_MSRS	3
-
-/* The longest table known: one bin for each of 24 cores (Broadwell-X) */
+#define TURBO_LIMIT_MSRS	3	/* MSR_TURBO_RATIO_LIMIT and its two extensions */
 #define TURBO_BINS_MAX		(8 * TURBO_LIMIT_MSRS)
 
 /* Highest clock, in multiples of the bus clock, with up to so many active cores */
@@ -23,7 +20,6 @@ struct turbo_table {
 	struct turbo_bin	bins[TURBO_BINS_MAX];
 };
 
-/* Where a family of CPUs keeps its turbo table, and how */
 struct turbo_layout {
 	const char *name;
 	u32	base_msr;	/* the base ratio: shift right, then mask */
@@ -40,7 +36,6 @@ struct turbo_layout {
 /* In place of a number of cores: the fewest that give the second highest ratio */
 #define TURBO_SECOND_RATIO	0
 
-/* freq_max of a model is its turbo clock with so many active cores */
 struct turbo_model {
 	u32				vfm;
 	u8				cores;
