@@ -21,7 +21,6 @@ SECONDS = 3
 #: What Python has open once cpuwhy has read all that it needs.
 _MODULES = """
 import sys
-sys.path.insert(0, sys.argv[1])
 sys.argv[1:] = ["probe", "--help"]
 import runpy, encodings.ascii, encodings.latin_1
 try:
@@ -36,8 +35,8 @@ for module in list(sys.modules.values()):
 
 def python() -> list[Item]:
     """The interpreter, and those parts of its library that cpuwhy imports."""
-    said = subprocess.run([PYTHON, "-I", "-c", _MODULES, CPUWHY.parent], capture_output=True,
-                          text=True, check=True).stderr
+    said = subprocess.run([PYTHON, "-s", "-c", _MODULES], capture_output=True, text=True,
+                          check=True, env={"PYTHONPATH": str(CPUWHY.parent)}).stderr
     found = [Path(line) for line in said.splitlines()]
     items = [Item("package", PYTHON, PYTHON, "python3-minimal")]
     for path in sorted({path for path in found if CPUWHY not in path.parents}):
