@@ -869,6 +869,64 @@ def validated(m: Machine, cpus: int) -> Steps:
     yield from validate.job(EXPERIMENTS).steps
 
 
+#: On CPU 1 APERF counts a thousandth while the clock is 800 MHz, in s: from, to.
+CRAWL = (3.0, 4.0)
+CRAWL_FAULT = f"{utilisation.CPU} rate counter=aperf permille=1 at={CRAWL[0]:.0f}s for=1s\n"
+
+
+def crawl(m: Machine, cpus: int) -> Steps:
+    """Some work in each 5 ms at a low clock."""
+    yield utilisation.TAKE_OVER
+    yield ("faults", f"vs-util -c {utilisation.CPU} -w {utilisation.UNITS_PER_MS // 4} -p 5000 "
+           f"-n 800 -m 1 -f {utilisation.FAULT_KHZ} -l 9999")
+
+
+_DOMAINS = "put Y /sys/kernel/debug/sched/verbose; dump /sys/kernel/debug/sched/domains/*/*/flags"
+
+
+def highest_0(m: Machine, cpus: int) -> Steps:
+    yield "load", "vs-load -c all -t 0.3"
+
+
+def nominal_by_one(m: Machine, cpus: int) -> Steps:
+    yield "nominal", "cat $CPU/cpu[0-9]*/acpi_cppc/nominal_perf"
+    yield "domains", _DOMAINS
+
+
+#: What acpi-cpufreq's own switch is set to.
+WRITES_CPB = "0101"
+
+
+def cpb(m: Machine, cpus: int) -> Steps:
+    yield ("cpb", "".join(f"put {on} $CPU/cpufreq/policy0/cpb || return 1; "
+                          f"echo {on} {_EACH}; "
+                          for on in WRITES_CPB))
+
+
+def dense_offline(m: Machine, cpus: int) -> Steps:
+    """Only fast cores at boot (maxcpus=); then all."""
+    yield "online", f"for i in $(seq 2 {cpus - 1}); do put 1 $CPU/cpu$i/online; done; {_SHOW}"
+    yield "domains", f"sleep 0.5; {_DOMAINS}"
+
+
+def dense_boost(m: Machine, cpus: int) -> Steps:
+    for name, on in (("on", 1), ("off", 0), ("on-again", 1)):
+        yield name, f"put {on} $CPU/cpufreq/boost; sleep 0.5; {_DOMAINS}"
+
+
+#: So many tasks that are free to run anywhere, half of the time each.
+SHARING_TASKS, SHARING_MARK = 5, 30
+
+
+def sharing(m: Machine, cpus: int) -> Steps:
+    """CPU 0 has what the system does; no task of the load may run there or beside it."""
+    tasks = cpus // m.threads - 1
+    yield ("load", f"sleep 1; vs-msr 0 {MARK}={SHARING_MARK}; "
+           f"taskset {(1 << cpus) - 4:x} stress-ng --cpu {tasks} --cpu-method int64 "
+           "--cpu-load 50 --cpu-load-slice 5 -t 1 2>&1; "
+           f"vs-msr 0 {MARK}={SHARING_MARK + 1}")
+
+
 SCENARIOS: dict[str, Scenario] = {
     "repeat-1": Scenario(repeat, cpus=4),
     "repeat-2": Scenario(repeat, cpus=4),
@@ -920,6 +978,20 @@ SCENARIOS: dict[str, Scenario] = {
     "invariance-intel-drivers": _patched(
         intel_drivers, "sapphire-rapids-hwp", append="intel_pstate=active",
         faults=NO_TURBO_BY_FIRMWARE),
+    "invariance-crawl": _patched(crawl, faults=CRAWL_FAULT),
+    "invariance-highest-0": _patched(
+        highest_0, "core-i9-12900k", cpus=4, faults="3 msr msr=0x771 value=0x1101500\n"),
+    # Not mixed: CPUID tells no kinds
+    "invariance-nominal-by-one": _patched(
+        nominal_by_one, _own("nominal-by-one.toml"), cpus=4, append="amd_pstate=passive",
+        faults="* cpuid leaf=0x80000026 sub=0 reg=eax clear=0x40000000\n"),
+    "invariance-cpb": _patched(cpb, "epyc-7742", append=""),
+    "invariance-dense-offline": _patched(
+        dense_offline, "ryzen-5-7545u", cpus=6, append="amd_pstate=passive maxcpus=2"),
+    "invariance-dense-boost": _patched(
+        dense_boost, "ryzen-5-7545u", cpus=6, append="amd_pstate=passive"),
+    "sharing": _patched(sharing, "ryzen-ai-9-465", cpus=12, append="amd_pstate=passive"),
+    "sharing-base": Scenario(sharing, "ryzen-ai-9-465", cpus=12, append="amd_pstate=passive"),
     "free": Scenario(stock_tools, mode="free"),
 }
 for _kernel, _user in RATES:
