@@ -139,8 +139,8 @@ static bool allowed(const struct file *file, const char *value, size_t len, char
 	case NUMBER:
 		return is_number(value, len, file->highest, canon);
 	case FREQ_MAX:
-		if (len > 1 && value[len - 1] == 'c' && *value != '0' && *value != '+' &&
-		    is_number(value, len - 1, file->highest, canon)) {
+		if (len > 1 && len < 5 && value[len - 1] == 'c' &&
+		    is_number(value, len - 1, file->highest, canon) && *canon != '0') {
 			strcat(canon, "c");
 			return true;
 		}
