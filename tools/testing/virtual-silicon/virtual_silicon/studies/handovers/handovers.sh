@@ -54,7 +54,8 @@ run_load()
 	name=${1%%:*} number=${1#*:}
 	case $1 in
 	idle:*)		timed 1 sleep "$number" | sed 's/ / 0 0 0 /' ;;
-	messages:*)	timed 1 messages "$number" 0.5 | sed "s/ / $(tr -d '\n' </tmp/output) 0 /" ;;
+	messages:*)	took=$(timed 1 messages "$number" 0.5)
+			echo "${took% *} $(cat /tmp/output) 0 ${took#* }" ;;
 	messaging:*)	timed "$number" perf bench sched messaging -t -g 2 -l "$number" |
 				sed 's/ / 0 0 0 /' ;;
 	*:*)		cell "$name" "$number" "$2" | awk '
