@@ -9,8 +9,6 @@
  */
 #include "chain.h"
 
-#define CHAIN_CPU_HOLD	(msecs_to_jiffies(8) + 1)
-
 DEFINE_STATIC_KEY_FALSE(sched_chain_key);
 
 static atomic_t chain_users;
@@ -26,7 +24,7 @@ static void chain_switch(struct work_struct *work)
 static DECLARE_WORK(chain_work, chain_switch);
 
 /**
- * sched_chain_use - somebody begins or ends to read cpu_util_chain()
+ * sched_chain_use - a governor begins or ends to read cpu_util_chain()
  * @use: it begins
  *
  * Context: Any that may be preempted. The switch follows a little later, because CPU
@@ -51,34 +49,36 @@ static u32 chain_capacity(struct rq *rq)
 	return cap_scale(arch_scale_cpu_capacity(cpu_of(rq)), arch_scale_freq_capacity(cpu_of(rq)));
 }
 
-/* The CPU asks for the most that a chain needed lately. */
-static void chain_ask(struct rq *rq, struct sched_chain *c)
+/* The CPU asks for the most that a task needed lately. */
+static void chain_ask(struct rq *rq, struct task_struct *p, u32 slack)
 {
-	u32 util;
+	struct sched_chain *c = &p->chain;
+	u32 need;
 
-	chain_count(c, chain_capacity(rq));
-	util = c->util >> CHAIN_UTIL_SHIFT;
-	if (!chain_in_loop(c, chain_clock(rq)))
+	if (!chain_counts(c, slack))
 		return;
-	if (util < rq->chain_util && jiffies - rq->chain_stamp <= CHAIN_CPU_HOLD)
+
+	chain_count(c, slack, chain_capacity(rq));
+	need = chain_need(c, READ_ONCE(p->se.avg.util_avg));
+	if (need < rq->chain_util && !chain_lapsed(rq->chain_stamp, jiffies))
 		return;
 	/* Other CPUs of a policy read them, at any time. */
-	WRITE_ONCE(rq->chain_util, util);
+	WRITE_ONCE(rq->chain_util, need);
 	WRITE_ONCE(rq->chain_stamp, jiffies);
 }
 
-/* What chains make the CPU ask for. It lapses if no task of a chain renews it. */
+/* What chains make the CPU ask for, until no task renews it; sched_ext asks for its own. */
 unsigned long __cpu_util_chain(struct rq *rq)
 {
-	if (jiffies - READ_ONCE(rq->chain_stamp) > 3 * CHAIN_CPU_HOLD)
+	if (!sched_feat(CHAINS) || scx_enabled() ||
+	    chain_lapsed(READ_ONCE(rq->chain_stamp), jiffies))
 		return 0;
 	return READ_ONCE(rq->chain_util);
 }
 
 /*
  * current wakes @p, which sleeps. An interrupt and the idle task are nobody: timers and
- * devices end a rest. In a softirq current may have nothing to do with it; then its hop
- * has not either, and is taken for that of a stranger.
+ * devices end a rest. In a softirq current may have nothing to do with it, and is a stranger.
  */
 void __sched_chain_waking(struct task_struct *p)
 {
@@ -87,20 +87,18 @@ void __sched_chain_waking(struct task_struct *p)
 	if (in_hardirq() || is_idle_task(current))
 		return;
 	/* One that has blocked and looks for tasks to run may be woken meanwhile. */
-	chain_hand(&p->chain, data_race(c->rest), data_race(c->hop));
-	WRITE_ONCE(c->issued, true);
+	if (chain_hand(&p->chain, data_race(c->rest), data_race(c->clock)))
+		WRITE_ONCE(c->issued, true);
 }
 
 /* @p has been woken, and is about to be queued. */
 void __sched_chain_woken(struct rq *rq, struct task_struct *p)
 {
-	if (chain_woken(&p->chain, chain_clock(rq)))
-		chain_ask(rq, &p->chain);
+	chain_ask(rq, p, chain_woken(&p->chain, chain_clock(rq)));
 }
 
-/* @p has work until now: a tick finds it running, it is about to sleep, or is new. */
+/* @p was on a run queue until now: a tick finds it running, it is about to sleep, or is new. */
 void __sched_chain_run(struct rq *rq, struct task_struct *p)
 {
-	if (chain_run(&p->chain, chain_clock(rq)))
-		chain_ask(rq, &p->chain);
+	chain_ask(rq, p, chain_run(&p->chain, chain_clock(rq), p->se.sum_exec_runtime >> 10));
 }

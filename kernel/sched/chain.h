@@ -12,10 +12,10 @@
  *
  * Each task counts the rest of its chain. A waker hands its count to the wakee: what
  * that has grown since the wakee fell asleep is how long the chain rested meanwhile. It
- * also hands over how many wake-ups the chain is long. If the wakee woke somebody, and the
- * waker's number is beyond its own, then its wake-up has come round: the chain is a loop.
- * A task that is woken again before it woke anybody stays in the loop for a while.
- * Nothing else is known of other tasks, and nothing has to be cleared when one ends.
+ * hands over its logical clock as well, which each wake-up advances by one. If the wakee
+ * woke somebody, and the waker's clock is ahead of its own, then its wake-up has come
+ * round: the chain is a loop. Nothing is known of other tasks, and nothing has to be
+ * cleared when one ends.
  *
  * The share is an average like util_avg, invariant to frequency and capacity: work at a
  * low clock counts for less, and is made good for by the next rest. A chain that does not
@@ -35,14 +35,14 @@
 #define CHAIN_HALF_SHIFT	15
 #define CHAIN_HALF	((u32)BIT(CHAIN_HALF_SHIFT))	/* half-life of the average: 34 ms */
 #define CHAIN_LAG	(CHAIN_HALF / 4)	/* more lost time than that is never made good */
-#define CHAIN_LAPSE	(2 * CHAIN_HALF)	/* a loop lapses that was not closed for so long */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
+#define CHAIN_TRIES	2			/* so many wake-ups that do not close a loop end it */
 #define CHAIN_GRAIN	64			/* less work is counted with what follows */
+#define CHAIN_WAKE	256			/* an idle CPU may take so long to wake */
+#define CHAIN_OWN	8			/* a task asks for at most so much of its own */
+#define CHAIN_HOLD	(HZ / 30 + 1)		/* a CPU's request lapses, in jiffies */
 #define CHAIN_UTIL_SHIFT	20
 #define CHAIN_FULL	((u32)SCHED_CAPACITY_SCALE << CHAIN_UTIL_SHIFT)
-
-/* By whom a task was woken */
-enum chain_waker { CHAIN_NOBODY, CHAIN_STRANGER, CHAIN_AGAIN, CHAIN_LOOP };
 
 /* @share after half-lives of @time: 2^-f is 1 - f * (11 - 3 * f) / 16, to 0.005 */
 static inline u32 chain_decay(u32 share, u32 time)
@@ -55,59 +55,87 @@ static inline u32 chain_decay(u32 share, u32 time)
 	return share - ((u64)share * f * (11 * CHAIN_HALF - 3 * f) >> (2 * CHAIN_HALF_SHIFT + 4));
 }
 
-static inline void chain_busy(struct sched_chain *c, u32 time, u32 capacity)
+/**
+ * chain_count - bring the average up to date
+ * @c: a chain after chain_run() or chain_woken()
+ * @slack: what that returned
+ * @capacity: of the CPU, at its present frequency
+ */
+static inline void chain_count(struct sched_chain *c, u32 slack, u32 capacity)
 {
-	u32 done = (u64)time * capacity >> SCHED_CAPACITY_SHIFT;
-	u32 lag = c->lag + time - done;
+	u32 done = (u64)c->ran * capacity >> SCHED_CAPACITY_SHIFT;
+	u32 lag = c->lag + c->ran - done;
 
 	c->lag = min(lag, CHAIN_LAG);
 	c->util = CHAIN_FULL - chain_decay(CHAIN_FULL - c->util, done + lag - c->lag);
+	c->ran = 0;
+	if (slack) {
+		c->util = chain_decay(c->util, slack + c->lag);
+		c->lag = 0;
+	}
 }
 
-static inline void chain_rest(struct sched_chain *c, u32 time)
+/* Is there enough for chain_count()? */
+static inline bool chain_counts(const struct sched_chain *c, u32 slack)
 {
-	if (!time)
-		return;
-	c->util = chain_decay(c->util, time + c->lag);
-	c->lag = 0;
+	return slack || c->ran >= CHAIN_GRAIN;
 }
 
-/* Is the task in a loop that has not lapsed? */
-static inline bool chain_in_loop(const struct sched_chain *c, u32 now)
+/* How long after @c->time is @now? Clocks of CPUs differ. */
+static inline u32 chain_passed(const struct sched_chain *c, u32 now)
 {
-	return now - c->closed < CHAIN_LAPSE;
+	return max((s32)(now - c->time), 0);
 }
 
 /**
- * chain_run - the task had work until @now
+ * chain_run - the task has been on a run queue until @now
  * @c: the task's chain
- * @now: present time; nothing is done if it is before that of @c
+ * @now: present time
+ * @exec: for how long the task has run since it began
  *
- * Return: chain_count() is to be called.
+ * Time in which others ran instead, or in which the task was throttled, is no work.
+ *
+ * Return: for how long the chain rested
  */
-static inline bool chain_run(struct sched_chain *c, u32 now)
+static inline u32 chain_run(struct sched_chain *c, u32 now, u32 exec)
 {
-	c->ran = max((s32)(now - c->time), 0);
-	return c->ran >= CHAIN_GRAIN;
+	u32 passed = chain_passed(c, now);
+	u32 work = min(passed, exec - c->exec + CHAIN_WAKE);
+
+	c->time += passed;
+	c->exec = exec;
+	c->ran += work;
+	c->rest += passed - work;
+	return passed - work;
 }
 
 /**
  * chain_hand - a sleeping task is woken by another
  * @w: the wakee's chain; chain_woken() follows
  * @rest: the waker's
- * @hop: the waker's
+ * @clock: the waker's
+ *
+ * Return: the wakee takes over what the waker hands it. A stranger cannot change a loop,
+ * unless it wakes its tasks again and again.
  */
-static inline void chain_hand(struct sched_chain *w, u32 rest, u32 hop)
+static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
 {
-	s32 ahead = hop - w->hop, slack = rest - w->rest;
+	s32 ahead = clock - w->clock, slack = rest - w->rest;
+	bool near = ahead >= -1 && ahead < CHAIN_LENGTH;
 
-	if (ahead < -1 || ahead >= CHAIN_LENGTH)
-		w->waker = CHAIN_STRANGER;
-	else
-		w->waker = w->issued && ahead > 0 ? CHAIN_LOOP : CHAIN_AGAIN;
+	if (near && ahead > 0 && w->issued) {
+		w->loop = CHAIN_TRIES;
+		w->issued = false;
+	} else if (w->loop) {
+		w->loop--;
+		if (!near)
+			return false;
+	}
 	w->slack = max(slack, 0);
 	w->rest = rest;
-	w->hop = hop + 1;
+	w->clock = clock + 1;
+	w->handed = true;
+	return true;
 }
 
 /**
@@ -115,38 +143,38 @@ static inline void chain_hand(struct sched_chain *w, u32 rest, u32 hop)
  * @w: its chain
  * @now: present time
  *
- * Return: chain_count() is to be called.
+ * Return: for how long the chain rested
  */
-static inline bool chain_woken(struct sched_chain *w, u32 now)
+static inline u32 chain_woken(struct sched_chain *w, u32 now)
 {
-	u32 slept = max((s32)(now - w->time - w->ran), 0), slack = slept;
+	u32 passed = chain_passed(w, now), slack = passed;
 
-	if (w->waker == CHAIN_LOOP) {
-		w->closed = now;
-		w->issued = false;
-	}
-	if (w->waker >= CHAIN_AGAIN && chain_in_loop(w, now))
-		slack = min(w->slack, slept);
-	if (w->waker == CHAIN_NOBODY)
-		w->rest += slept;
-	w->waker = CHAIN_NOBODY;
-	w->ran += slept - slack;
-	w->slack = slack;
-	return slack || w->ran >= CHAIN_GRAIN;
+	if (!w->handed)
+		w->rest += passed;
+	else if (w->loop)
+		slack = w->slack;
+	w->handed = false;
+	w->time += passed;
+	w->ran += passed - min(slack, passed);
+	return slack;
 }
 
 /**
- * chain_count - bring the average up to date
- * @c: a chain after chain_run() or chain_woken(); what they found is counted
- * @capacity: of the CPU, at its present frequency
+ * chain_need - what the chain asks the CPU for
+ * @c: the task's chain
+ * @own: utilization of the task itself
+ *
+ * Who does little itself gains little by a higher clock, whatever it waits for.
  */
-static inline void chain_count(struct sched_chain *c, u32 capacity)
+static inline u32 chain_need(const struct sched_chain *c, unsigned long own)
 {
-	chain_busy(c, c->ran, capacity);
-	chain_rest(c, c->slack);
-	c->time += c->ran + c->slack;
-	c->ran = 0;
-	c->slack = 0;
+	return c->loop ? min(c->util >> CHAIN_UTIL_SHIFT, CHAIN_OWN * (u32)own) : 0;
+}
+
+/* Have so many jiffies passed since @stamp that what was asked for then lapses? */
+static inline bool chain_lapsed(u32 stamp, u32 now)
+{
+	return now - stamp > CHAIN_HOLD;
 }
 
 #endif /* _KERNEL_SCHED_CHAIN_H */

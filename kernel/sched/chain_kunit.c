@@ -22,17 +22,21 @@ static bool near(u32 is, u32 want)
 	return is + most >= 16 * want && is <= 16 * want + most;
 }
 
-/* The task had work, or was asleep, until @now. */
-static void run(struct sched_chain *c, u32 now, u32 capacity)
+/* The task was on a run queue, and has run for @exec in all, or was asleep, until @now. */
+static void run(struct sched_chain *c, u32 now, u32 exec, u32 capacity)
 {
-	if (chain_run(c, now))
-		chain_count(c, capacity);
+	u32 slack = chain_run(c, now, exec);
+
+	if (chain_counts(c, slack))
+		chain_count(c, slack, capacity);
 }
 
 static void woken(struct sched_chain *c, u32 now, u32 capacity)
 {
-	if (chain_woken(c, now))
-		chain_count(c, capacity);
+	u32 slack = chain_woken(c, now);
+
+	if (chain_counts(c, slack))
+		chain_count(c, slack, capacity);
 }
 
 /* What is left of the whole, in 1/1024, after a time; by the definition of a half-life */
@@ -83,8 +87,10 @@ static void test_busy(struct kunit *test)
 			struct sched_chain c = { };
 			int part;
 
-			for (part = 0; part < j; part++)
-				chain_busy(&c, cases[i].time / j, cases[i].capacity);
+			for (part = 0; part < j; part++) {
+				c.ran = cases[i].time / j;
+				chain_count(&c, 0, cases[i].capacity);
+			}
 			KUNIT_EXPECT_TRUE_MSG(test, near(util_of(&c), cases[i].util),
 					      "row %d in %d: %u/16", i, j, util_of(&c));
 			KUNIT_EXPECT_LE_MSG(test, c.lag, cases[i].lag + 10, "row %d in %d", i, j);
@@ -107,244 +113,384 @@ static void test_rest(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sched_chain c = { .util = UTIL(cases[i].util), .lag = cases[i].lag };
 
-		chain_rest(&c, cases[i].time);
+		chain_count(&c, cases[i].time, FULL);
 		KUNIT_EXPECT_TRUE_MSG(test, near(util_of(&c), cases[i].then), "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.lag, cases[i].left, "row %d", i);
 	}
 }
 
-/* Has the wakee's own wake-up come round? Numbers of the waker and of the wakee */
+/* Has the wakee's own wake-up come round? Logical clocks of the waker and of the wakee */
 static void test_hand(struct kunit *test)
 {
 	static const struct {
-		u32 hop, own;
+		u32 clock, own;
 		bool issued;
-		enum chain_waker waker;
+		u8 loop, then;
+		bool taken;
 	} cases[] = {
-		{ 8, 7, true, CHAIN_LOOP }, { 10, 7, true, CHAIN_LOOP },
-		{ 70, 7, true, CHAIN_LOOP }, { 71, 7, true, CHAIN_STRANGER },
-		{ 1, U32_MAX, true, CHAIN_LOOP },
-		{ 8, 7, false, CHAIN_AGAIN }, { 70, 7, false, CHAIN_AGAIN },
-		{ 71, 7, false, CHAIN_STRANGER },
-		{ 7, 7, true, CHAIN_AGAIN }, { 6, 7, true, CHAIN_AGAIN },
-		{ 5, 7, true, CHAIN_STRANGER }, { U32_MAX, 0, false, CHAIN_AGAIN },
+		{ 8, 7, true, 0, 2, true }, { 10, 7, true, 0, 2, true },
+		{ 70, 7, true, 0, 2, true }, { 71, 7, true, 0, 0, true },
+		{ 1, U32_MAX, true, 0, 2, true }, { 8, 7, true, 1, 2, true },
+		/* it did not issue the wake-up */
+		{ 8, 7, false, 0, 0, true }, { 8, 7, false, 2, 1, true },
+		/* a wake-up by one before it */
+		{ 7, 7, true, 2, 1, true }, { 6, 7, true, 2, 1, true }, { 6, 7, true, 0, 0, true },
+		/* strangers: a loop goes on, and ends */
+		{ 5, 7, true, 2, 1, false }, { 5, 7, true, 1, 0, false }, { 5, 7, true, 0, 0, true },
+		{ 71, 7, true, 2, 1, false },
 	};
 	static const struct {
 		u32 rest, own, slack;
 	} rests[] = {
-		{ 500, 300, 200 }, { 300, 300, 0 }, { 299, 300, 0 }, { 100, U32_MAX - 99, 200 },
+		{ 500, 300, 200 }, { 300, 300, 0 }, { 299, 300, 0 },
+		{ 100, U32_MAX - 99, 200 },
 	};
 	struct sched_chain w;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		w = (struct sched_chain){ .hop = cases[i].own, .issued = cases[i].issued };
-		chain_hand(&w, 0, cases[i].hop);
-		KUNIT_EXPECT_EQ_MSG(test, w.waker, cases[i].waker, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, w.hop, cases[i].hop + 1, "row %d", i);
+		bool taken;
+
+		w = (struct sched_chain){ .clock = cases[i].own, .issued = cases[i].issued,
+					  .loop = cases[i].loop, .rest = 7 };
+		taken = chain_hand(&w, 9, cases[i].clock);
+		KUNIT_EXPECT_EQ_MSG(test, taken, cases[i].taken, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.handed, taken, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.loop, cases[i].then, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.issued, cases[i].issued && w.loop != 2, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.clock, taken ? cases[i].clock + 1 : cases[i].own,
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.rest, taken ? 9 : 7, "row %d", i);
 	}
 	for (i = 0; i < ARRAY_SIZE(rests); i++) {
 		w = (struct sched_chain){ .rest = rests[i].own };
 		chain_hand(&w, rests[i].rest, 1);
 		KUNIT_EXPECT_EQ_MSG(test, w.slack, rests[i].slack, "rest %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, w.rest, rests[i].rest, "rest %d", i);
 	}
 }
 
-/* A task of 512 slept for 8192, of which its chain rested for 4096, says the waker. */
+/* A task of 512 slept for 8192, of which its chain rested for so long, says the waker. */
 static void test_woken(struct kunit *test)
 {
 	static const struct {
-		enum chain_waker waker;
-		u32 closed;		/* so long ago, before */
+		bool handed;
+		u8 loop;
 		u32 slack, util, rest;
-		u32 then;		/* closed so long ago */
 	} cases[] = {
-		{ CHAIN_LOOP, 100000, 4096, 512, 7, 0 },
-		{ CHAIN_LOOP, 100000, 0, 593, 7, 0 },
-		{ CHAIN_LOOP, 100000, 9000, 431, 7, 0 },
-		{ CHAIN_AGAIN, 65535, 4096, 512, 7, 65535 },
-		{ CHAIN_AGAIN, 65536, 4096, 431, 7, 65536 },	/* the loop has lapsed */
-		{ CHAIN_STRANGER, 10000, 0, 431, 7, 10000 },
-		{ CHAIN_NOBODY, 10000, 0, 431, 7 + 8192, 10000 },
+		{ true, 1, 4096, 512, 7 },
+		{ true, 1, 0, 593, 7 },
+		{ true, 1, 32768, 256, 7 },	/* it had been taken for work before */
+		{ true, 0, 4096, 431, 7 },	/* of no loop */
+		{ false, 1, 0, 431, 7 + 8192 },	/* a timer */
 	};
 	const u32 now = 5000;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sched_chain c = { .util = UTIL(512), .time = now - 8192, .rest = 7,
-					 .slack = cases[i].slack, .waker = cases[i].waker,
-					 .closed = now - cases[i].closed, .issued = true };
+					 .slack = cases[i].slack, .loop = cases[i].loop,
+					 .handed = cases[i].handed };
 
 		woken(&c, now, FULL);
 		KUNIT_EXPECT_TRUE_MSG(test, near(util_of(&c), cases[i].util), "row %d: %u/16", i,
 				      util_of(&c));
 		KUNIT_EXPECT_EQ_MSG(test, c.rest, cases[i].rest, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, c.waker, CHAIN_NOBODY, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, c.issued, !!cases[i].then, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, c.closed, now - cases[i].then, "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, c.handed, "row %d", i);
+	}
+}
+
+/* Time on a run queue is work as far as the task could run, or the CPU had to wake. */
+static void test_run(struct kunit *test)
+{
+	static const struct {
+		u32 passed, exec, work;
+	} cases[] = {
+		{ 1000, 1000, 1000 }, { 1000, 744, 1000 }, { 1000, 743, 999 },
+		{ 1000, 0, 256 }, { 100, 0, 100 }, { 90000, 10000, 10256 },
+		{ 0, 500, 0 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sched_chain c = { .time = U32_MAX - 99, .exec = U32_MAX - 49, .rest = 7 };
+		u32 slack = chain_run(&c, c.time + cases[i].passed, c.exec + cases[i].exec);
+
+		KUNIT_EXPECT_EQ_MSG(test, c.ran, cases[i].work, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, slack, cases[i].passed - cases[i].work, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.rest, 7 + slack, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.time, U32_MAX - 99 + cases[i].passed, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.exec, U32_MAX - 49 + cases[i].exec, "row %d", i);
 	}
 }
 
 /* Little work is counted later, but is no rest. */
 static void test_grain(struct kunit *test)
 {
-	struct sched_chain c = { .util = UTIL(512), .time = 100, .waker = CHAIN_NOBODY };
+	struct sched_chain c = { .util = UTIL(512), .time = 100 };
+	u32 slack = chain_run(&c, 100 + CHAIN_GRAIN - 1, CHAIN_GRAIN - 1);
 
-	KUNIT_EXPECT_FALSE(test, chain_run(&c, 100 + CHAIN_GRAIN - 1));
-	KUNIT_EXPECT_EQ(test, c.time, 100);
-	KUNIT_EXPECT_TRUE(test, chain_woken(&c, 100 + CHAIN_GRAIN - 1 + 500));
+	KUNIT_EXPECT_FALSE(test, chain_counts(&c, slack));
+	slack = chain_woken(&c, 100 + CHAIN_GRAIN - 1 + 500);
+	KUNIT_EXPECT_TRUE(test, chain_counts(&c, slack));
 	KUNIT_EXPECT_EQ(test, c.ran, CHAIN_GRAIN - 1);
 	KUNIT_EXPECT_EQ(test, c.rest, 500);
-	chain_count(&c, FULL);
+	chain_count(&c, slack, FULL);
+	KUNIT_EXPECT_EQ(test, c.ran, 0);
 	KUNIT_EXPECT_EQ(test, c.time, 100 + CHAIN_GRAIN - 1 + 500);
-	KUNIT_EXPECT_FALSE(test, chain_run(&c, c.time + 1));
-	KUNIT_EXPECT_EQ(test, c.ran, 1);
-	KUNIT_EXPECT_TRUE(test, chain_run(&c, c.time + CHAIN_GRAIN));
+	chain_run(&c, c.time + CHAIN_GRAIN, CHAIN_GRAIN - 1);
+	KUNIT_EXPECT_TRUE(test, chain_counts(&c, 0));
 	KUNIT_EXPECT_EQ(test, c.ran, CHAIN_GRAIN);
 }
 
 /* The clock of another CPU is behind. */
 static void test_clock_behind(struct kunit *test)
 {
-	struct sched_chain c = { .util = UTIL(512), .time = 100, .waker = CHAIN_NOBODY };
+	struct sched_chain c = { .util = UTIL(512), .time = 100 };
 
-	run(&c, 90, FULL);
+	run(&c, 90, 10, FULL);
 	woken(&c, 90, FULL);
 	KUNIT_EXPECT_EQ(test, c.time, 100);
 	KUNIT_EXPECT_EQ(test, c.util, UTIL(512));
 	KUNIT_EXPECT_EQ(test, c.rest, 0);
 }
 
+/* What a CPU is asked for by a task of 1/1024 * @own */
+static void test_need(struct kunit *test)
+{
+	static const struct {
+		u8 loop;
+		u32 util, own, need;
+	} cases[] = {
+		{ 2, 1023, 512, 1023 }, { 1, 1023, 128, 1023 }, { 1, 1023, 100, 800 },
+		{ 1, 300, 100, 300 }, { 1, 1023, 0, 0 }, { 0, 1023, 512, 0 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sched_chain c = { .loop = cases[i].loop, .util = UTIL(cases[i].util) };
+
+		KUNIT_EXPECT_EQ_MSG(test, chain_need(&c, cases[i].own), cases[i].need, "row %d", i);
+	}
+}
+
+/* Jiffies wrap after 50 days at 1000 Hz; half of that is nothing special. */
+static void test_lapse(struct kunit *test)
+{
+	static const u32 stamps[] = { 0, 1000, INT_MAX, U32_MAX - 5 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(stamps); i++) {
+		KUNIT_EXPECT_FALSE(test, chain_lapsed(stamps[i], stamps[i]));
+		KUNIT_EXPECT_FALSE(test, chain_lapsed(stamps[i], stamps[i] + CHAIN_HOLD));
+		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] + CHAIN_HOLD + 1));
+		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] + BIT(31)));
+		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] + BIT(31) + 1));
+		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] - 1));
+	}
+}
+
 /*
- * Scenes: what tasks do in each period, in us. A task wakes another by a letter, sleeps
- * by '-', and is woken by a timer by '+'. What they are in the end, after 100 periods and
- * more than 0.5 s, in 1/1024; 0 is not in a loop.
+ * Scenes: what tasks do in each period, in us. A task wakes another by its letter, 'p' is
+ * another one of @pool tasks in each period. It sleeps by '-', is woken by a timer by '+';
+ * it has to wait by '<', and runs again by '>'. What they ask for in the end, after 100
+ * periods and more than 0.5 s; the last one is the pool's.
  */
+#define TASKS		10
+#define POOL		30
+
 struct scene {
 	const char *name;
-	u32 period, capacity;
+	u32 period, capacity, pool;
 	struct {
 		u32 at;
 		char who, does;
-	} steps[12];
-	u32 util[4];
+	} steps[40];
+	u32 need[TASKS];
 };
 
 static const struct scene scenes[] = {
-	{ "two take turns", 20, FULL,
+	{ "two take turns", 20, FULL, 0,
 	  { { 10, 'a', 'b' }, { 10, 'a', '-' }, { 20, 'b', 'a' }, { 20, 'b', '-' } },
 	  { 1024, 1024 } },
-	{ "legs of 5 ms", 10000, FULL,
+	{ "legs of 5 ms", 10000, FULL, 0,
 	  { { 5000, 'a', 'b' }, { 5000, 'a', '-' }, { 10000, 'b', 'a' }, { 10000, 'b', '-' } },
 	  { 1024, 1024 } },
-	{ "at a third of the capacity", 10000, 341,
+	{ "at a third of the capacity", 10000, 341, 0,
 	  { { 5000, 'a', 'b' }, { 5000, 'a', '-' }, { 10000, 'b', 'a' }, { 10000, 'b', '-' } },
 	  { 1024, 1024 } },
-	{ "a ring of four", 4000, FULL,
+	{ "a ring of four", 4000, FULL, 0,
 	  { { 1000, 'a', 'b' }, { 1000, 'a', '-' }, { 2000, 'b', 'c' }, { 2000, 'b', '-' },
 	    { 3000, 'c', 'd' }, { 3000, 'c', '-' }, { 4000, 'd', 'a' }, { 4000, 'd', '-' } },
 	  { 1024, 1024, 1024, 1024 } },
-	{ "0.3 and 0.2 ms in each ms", 1000, FULL,
+	{ "0.3 and 0.2 ms in each ms", 1000, FULL, 0,
 	  { { 0, 'a', '+' }, { 300, 'a', 'b' }, { 300, 'a', '-' }, { 500, 'b', 'a' },
 	    { 500, 'b', '-' }, { 500, 'a', '-' } },
 	  { 512, 512 } },
-	{ "20 and 20 us in each 100", 100, FULL,
+	{ "20 and 20 us in each 100", 100, FULL, 0,
 	  { { 0, 'a', '+' }, { 20, 'a', 'b' }, { 20, 'a', '-' }, { 40, 'b', 'a' },
 	    { 40, 'b', '-' }, { 40, 'a', '-' } },
 	  { 410, 410 } },
-	{ "the same at half the clock", 1000, 512,
+	{ "the same at half the clock", 1000, 512, 0,
 	  { { 0, 'a', '+' }, { 400, 'a', 'b' }, { 400, 'a', '-' }, { 800, 'b', 'a' },
 	    { 800, 'b', '-' }, { 800, 'a', '-' } },
 	  { 410, 410 } },
-	{ "the second one rests before it answers", 1000, FULL,
+	{ "the second one rests before it answers", 1000, FULL, 0,
 	  { { 200, 'a', 'b' }, { 200, 'a', '-' }, { 300, 'b', '-' }, { 800, 'b', '+' },
 	    { 1000, 'b', 'a' }, { 1000, 'b', '-' } },
 	  { 512, 512 } },
-	{ "a wake-up too early", 1000, FULL,
+	{ "a wake-up too early", 1000, FULL, 0,
 	  { { 500, 'a', 'b' }, { 500, 'a', '-' }, { 510, 'b', 'a' }, { 520, 'a', '-' },
 	    { 1000, 'b', 'a' }, { 1000, 'b', '-' } },
 	  { 1024, 1024 } },
-	{ "a producer and a consumer", 1000, FULL,
+	{ "a producer and a consumer", 1000, FULL, 0,
 	  { { 0, 'a', '+' }, { 400, 'a', 'b' }, { 400, 'a', '-' }, { 800, 'b', '-' } },
 	  { 0, 0 } },
-	{ "a hog and a daemon", 1000, FULL,
+	{ "a hog and a daemon", 1000, FULL, 0,
 	  { { 500, 'a', 'b' }, { 600, 'b', '-' } },
 	  { 0, 0 } },
-	{ "a logger of two that take turns", 1000, FULL,
+	{ "a logger of two that take turns", 1000, FULL, 0,
 	  { { 400, 'a', 'b' }, { 500, 'a', 'c' }, { 500, 'a', '-' }, { 600, 'c', '-' },
 	    { 1000, 'b', 'a' }, { 1000, 'b', '-' } },
 	  { 1024, 1024, 0 } },
-	{ "two that work at the same time, and tell each other", 1000, FULL,
+	{ "two that work at the same time, and tell each other", 1000, FULL, 0,
 	  { { 0, 'a', '+' }, { 0, 'b', '+' }, { 400, 'a', 'b' }, { 400, 'a', '-' },
 	    { 410, 'b', 'a' }, { 420, 'a', '-' }, { 420, 'b', '-' } },
 	  { 0, 0 } },
-	{ "two workers are waited for, in 3 of 10 ms; looked at after those", 10000, FULL,
+	{ "two workers are waited for, in 3 of 10 ms; looked at after those", 10000, FULL, 0,
 	  { { 0, 'a', '+' }, { 0, 'a', 'b' }, { 0, 'a', 'c' }, { 10, 'a', '-' },
 	    { 3000, 'b', 'a' }, { 3000, 'b', '-' }, { 3010, 'a', '-' }, { 3010, 'c', 'a' },
 	    { 3010, 'c', '-' }, { 3020, 'a', '-' } },
-	  { 329, 329, 329 } },
-	{ "one task waits for two", 1000, FULL,
+	  { 16, 329, 329 } },
+	{ "one task waits for two", 1000, FULL, 0,
 	  { { 100, 'a', 'b' }, { 100, 'a', 'c' }, { 100, 'a', '-' }, { 500, 'b', 'a' },
 	    { 500, 'b', '-' }, { 510, 'a', '-' }, { 1000, 'c', 'a' }, { 1000, 'c', '-' } },
-	  { 1024, 1024, 1024 } },
+	  { 888, 1024, 1024 } },
+	{ "an event of a conversation, in each ms, that is logged", 1000, FULL, 0,
+	  { { 250, 'a', 'b' }, { 250, 'a', '-' }, { 500, 'b', 'a' }, { 500, 'b', '-' },
+	    { 500, 'a', 'c' }, { 510, 'c', 'd' }, { 510, 'c', '-' }, { 520, 'd', '-' },
+	    { 750, 'a', 'b' }, { 750, 'a', '-' }, { 1000, 'b', 'a' }, { 1000, 'b', '-' } },
+	  { 1024, 1024, 82, 0 } },
+	{ "one hands out work to eight, and waits", 1000, FULL, 0,
+	  { { 0, 'a', 'b' }, { 1, 'a', 'c' }, { 2, 'a', 'd' }, { 3, 'a', 'e' },
+	    { 4, 'a', 'f' }, { 5, 'a', 'g' }, { 6, 'a', 'h' }, { 6, 'a', 'i' }, { 6, 'a', '-' },
+	    { 960, 'b', '-' }, { 961, 'c', '-' }, { 962, 'd', '-' }, { 963, 'e', '-' },
+	    { 964, 'f', '-' }, { 965, 'g', '-' }, { 966, 'h', '-' },
+	    { 999, 'i', 'a' }, { 999, 'i', '-' } },
+	  { 55, 0, 0, 0, 0, 0, 0, 0, 1024 } },
+	{ "a client and 30 workers by turns", 100, FULL, 30,
+	  { { 50, 'a', 'p' }, { 50, 'a', '-' }, { 100, 'p', 'a' }, { 100, 'p', '-' } },
+	  { 1024, [TASKS - 1] = 137 } },
+	{ "1 us of work, 20 us until it begins", 42, FULL, 0,
+	  { { 0, 'a', '<' }, { 20, 'a', '>' }, { 21, 'a', 'b' }, { 21, 'a', '-' },
+	    { 21, 'b', '<' }, { 41, 'b', '>' }, { 42, 'b', 'a' }, { 42, 'b', '-' } },
+	  { 195, 195 } },
+	{ "turns, throttled to 10 of 100 ms", 100000, FULL, 0,
+	  { { 2500, 'a', 'b' }, { 2500, 'a', '-' }, { 5000, 'b', 'a' }, { 5000, 'b', '-' },
+	    { 7500, 'a', 'b' }, { 7500, 'a', '-' }, { 8000, 'b', '<' }, { 98000, 'b', '>' },
+	    { 100000, 'b', 'a' }, { 100000, 'b', '-' } },
+	  { 128, 34 } },
+	{ "turns, the second one behind a hog", 1000, FULL, 0,
+	  { { 25, 'a', 'b' }, { 25, 'a', '-' }, { 25, 'b', '<' }, { 975, 'b', '>' },
+	    { 1000, 'b', 'a' }, { 1000, 'b', '-' } },
+	  { 205, 205 } },
+	{ "a hog, and two that pass on what it makes", 1000, FULL, 0,
+	  { { 500, 'a', 'b' }, { 700, 'b', 'c' }, { 700, 'b', '-' }, { 900, 'c', '-' } },
+	  { 0, 0, 0 } },
+	{ "turns, and a bystander's softirq between", 1000, FULL, 0,
+	  { { 250, 'a', 'b' }, { 250, 'a', '-' }, { 500, 'b', '-' }, { 500, 'c', '+' },
+	    { 500, 'c', 'b' }, { 500, 'c', '-' }, { 750, 'b', 'a' }, { 750, 'b', '-' } },
+	  { 1024, 1024, 0 } },
 };
 
-static void play(const struct scene *s, struct sched_chain *tasks, u32 begin)
+/* A task, and the same as if nobody ever woke it, whose average is its utilization */
+struct actor {
+	struct sched_chain c, own;
+	u32 exec, since;
+	bool awake, waits;
+};
+
+static void act(struct actor *a, struct actor *other, char does, u32 now, u32 capacity)
 {
-	bool awake[4] = { true };
+	struct actor *woken_one = other;
+
+	if (a->awake && !a->waits)
+		a->exec += now - a->since;
+	a->since = now;
+	switch (does) {
+	case '-':
+		run(&a->c, now, a->exec, capacity);
+		a->own.exec += CHAIN_WAKE;
+		run(&a->own, now, a->exec, capacity);
+		a->awake = false;
+		return;
+	case '<':
+	case '>':
+		a->waits = does == '<';
+		return;
+	case '+':
+		woken_one = a;
+		break;
+	default:
+		if (!other->awake && chain_hand(&other->c, a->c.rest, a->c.clock))
+			a->c.issued = true;
+	}
+	if (woken_one->awake)
+		return;
+	woken(&woken_one->c, now, capacity);
+	woken(&woken_one->own, now, capacity);
+	woken_one->awake = true;
+	woken_one->since = now;
+}
+
+static int actor_of(const struct scene *s, char letter, int number)
+{
+	return letter == 'p' ? TASKS + number % s->pool : letter - 'a';
+}
+
+static void play(const struct scene *s, struct actor *actors, u32 begin)
+{
 	int i, number;
 
+	actors[0].awake = true;
 	for (number = 0; number < 100 || number * s->period < 500000; number++) {
 		for (i = 0; i < ARRAY_SIZE(s->steps) && s->steps[i].who; i++) {
 			u64 us = (u64)number * s->period + s->steps[i].at;
-			u32 now = begin + (u32)(us * 1000 / 1024);
-			int who = s->steps[i].who - 'a', other = s->steps[i].does - 'a';
+			struct actor *a = &actors[actor_of(s, s->steps[i].who, number)], *b = a;
 
-			if (s->steps[i].does == '-') {
-				run(&tasks[who], now, s->capacity);
-				awake[who] = false;
-			} else if (s->steps[i].does == '+') {
-				if (!awake[who])
-					woken(&tasks[who], now, s->capacity);
-				awake[who] = true;
-			} else if (!awake[other]) {
-				chain_hand(&tasks[other], tasks[who].rest, tasks[who].hop);
-				tasks[who].issued = true;
-				woken(&tasks[other], now, s->capacity);
-				awake[other] = true;
-			}
+			if (s->steps[i].does >= 'a')
+				b = &actors[actor_of(s, s->steps[i].does, number)];
+			act(a, b, s->steps[i].does, begin + (u32)(us * 1000 / 1024), s->capacity);
 		}
 	}
-	for (i = 0; i < 4; i++)
-		if (!chain_in_loop(&tasks[i], begin + (u32)((u64)number * s->period * 1000 / 1024)))
-			tasks[i].util = 0;
 }
 
 static void test_scenes(struct kunit *test)
 {
 	static const u32 begins[] = { MS(200), U32_MAX - MS(300) };
+	struct actor *actors = kunit_kzalloc(test, (TASKS + POOL) * sizeof(*actors), GFP_KERNEL);
 	int i, j, k;
 
+	KUNIT_ASSERT_NOT_NULL(test, actors);
 	for (i = 0; i < ARRAY_SIZE(scenes); i++) {
 		for (j = 0; j < ARRAY_SIZE(begins); j++) {
-			struct sched_chain tasks[4] = { };
-
-			for (k = 0; k < 4; k++) {	/* strangers that never spoke */
-				tasks[k].hop = 1000000 * k;
-				tasks[k].rest = 5000000 * k;
-				tasks[k].time = begins[j];
-				tasks[k].closed = begins[j] - 2 * CHAIN_LAPSE;
+			memset(actors, 0, (TASKS + POOL) * sizeof(*actors));
+			for (k = 0; k < TASKS + POOL; k++) {	/* strangers that never spoke */
+				actors[k].c.clock = 1000000 * k;
+				actors[k].c.rest = 5000000 * k;
+				actors[k].c.time = actors[k].own.time = begins[j];
+				actors[k].since = begins[j];
 			}
-			play(&scenes[i], tasks, begins[j]);
-			for (k = 0; k < 4; k++) {
-				u32 want = scenes[i].util[k], is = util_of(&tasks[k]);
+			play(&scenes[i], actors, begins[j]);
+			for (k = 0; k < TASKS; k++) {
+				struct actor *a = &actors[scenes[i].pool && k == TASKS - 1 ? TASKS : k];
+				u32 want = scenes[i].need[k];
+				u32 is = chain_need(&a->c, a->own.util >> CHAIN_UTIL_SHIFT);
 
-				KUNIT_EXPECT_TRUE_MSG(test, is + 16 * 8 + want / 2 >= 16 * want &&
-						      is <= 16 * want + want / 2,
+				KUNIT_EXPECT_TRUE_MSG(test, is + 8 + want / 32 >= want &&
+						      is <= want + 8 + want / 32,
 						      "%s, %c: %u, not %u", scenes[i].name,
-						      'a' + k, is / 16, want);
+						      'a' + k, is, want);
 			}
 		}
 	}
@@ -356,8 +502,11 @@ static struct kunit_case chain_cases[] = {
 	KUNIT_CASE(test_rest),
 	KUNIT_CASE(test_hand),
 	KUNIT_CASE(test_woken),
+	KUNIT_CASE(test_run),
 	KUNIT_CASE(test_grain),
 	KUNIT_CASE(test_clock_behind),
+	KUNIT_CASE(test_need),
+	KUNIT_CASE(test_lapse),
 	KUNIT_CASE(test_scenes),
 	{ }
 };

@@ -7,29 +7,31 @@
 /**
  * struct sched_chain - what is known of the chain that a task is part of
  * @util: share of the time in which the chain had work, << CHAIN_UTIL_SHIFT
- * @time: until when @util is known, in 1024 ns, as all that follows
- * @ran: work since @time
+ * @time: until when the task is accounted, in 1024 ns, as all that follows
+ * @exec: its runtime by then
+ * @ran: work that @util does not have yet
  * @lag: time lost to a low clock that no rest has made good
  * @rest: how long the chain has rested, from any beginning
- * @slack: how much of it while the task was asleep, as the waker knows it, then as it is
- * @hop: number of wake-ups that led here, from any beginning
- * @closed: when the task was last woken in consequence of having woken another
- * @waker: enum chain_waker, of a task that is about to be queued
- * @issued: the task has woken another since @closed
+ * @slack: how much of its sleep the chain rested, if woken by it
+ * @clock: logical clock: number of wake-ups that led here, from any beginning
+ * @loop: the task is in a loop, for so many more wake-ups by tasks that do not close it
+ * @issued: the task has woken another since the loop was last closed
+ * @handed: a task has woken it, and has handed over @rest, @slack and @clock
  *
  * See kernel/sched/chain.h.
  */
 struct sched_chain {
 	u32	util;
 	u32	time;
+	u32	exec;
 	u32	ran;
 	u32	lag;
 	u32	rest;
 	u32	slack;
-	u32	hop;
-	u32	closed;
-	u8	waker;
+	u32	clock;
+	u8	loop;
 	bool	issued;
+	bool	handed;
 };
 
 #endif /* _LINUX_SCHED_CHAIN_H */

@@ -18,14 +18,18 @@ static void decays(u32 share, u32 time)
 	PROPERTY(time == U32_MAX || chain_decay(share, time + 1) <= is + 1);
 }
 
-static void count(struct sched_chain *c, u32 capacity)
+static void count(struct sched_chain *c, u32 slack, u32 capacity)
 {
 	struct sched_chain old = *c;
 
-	chain_count(c, capacity);
-	PROPERTY(c->time == old.time + old.ran + old.slack && !c->ran && !c->slack);
+	if (!chain_counts(c, slack)) {
+		PROPERTY(!slack && c->ran < CHAIN_GRAIN);
+		return;
+	}
+	chain_count(c, slack, capacity);
+	PROPERTY(c->time == old.time && !c->ran);
 	PROPERTY(c->util <= CHAIN_FULL && c->lag <= CHAIN_LAG);
-	if (!old.slack)
+	if (!slack)
 		PROPERTY(c->util >= old.util);
 	if (!old.ran)
 		PROPERTY(c->util <= old.util);
@@ -34,64 +38,77 @@ static void count(struct sched_chain *c, u32 capacity)
 static void woken(struct sched_chain *w, u32 now, u32 capacity)
 {
 	struct sched_chain old = *w;
-	u32 slept = max((s32)(now - old.time - old.ran), 0);
-	bool counts = chain_woken(w, now);
+	u32 slept = max((s32)(now - old.time), 0);
+	u32 slack = chain_woken(w, now);
 
-	PROPERTY(w->waker == CHAIN_NOBODY && w->slack <= slept);
-	PROPERTY(w->ran == old.ran + slept - w->slack);
-	PROPERTY(w->rest == old.rest + (old.waker == CHAIN_NOBODY ? slept : 0));
+	PROPERTY(!w->handed && w->time == old.time + slept);
+	PROPERTY(w->ran == old.ran + slept - min(slack, slept));
+	PROPERTY(w->rest == old.rest + (old.handed ? 0 : slept));
 	/* Only a loop makes work of sleep */
-	if (old.waker < CHAIN_AGAIN)
-		PROPERTY(w->slack == slept);
-	if (counts)
-		count(w, capacity);
-	else
-		PROPERTY(!w->slack && w->ran < CHAIN_GRAIN);
+	if (!old.handed || !old.loop)
+		PROPERTY(slack == slept);
+	count(w, slack, capacity);
 }
 
-static void hand(struct sched_chain *w, const struct sched_chain *from)
+static void ran(struct sched_chain *c, u32 now, u32 exec, u32 capacity)
+{
+	struct sched_chain old = *c;
+	u32 passed = max((s32)(now - old.time), 0);
+	u32 slack = chain_run(c, now, exec);
+
+	PROPERTY(c->time == old.time + passed && c->exec == exec);
+	PROPERTY(c->ran + slack == old.ran + passed && c->rest == old.rest + slack);
+	/* Nobody works for longer than it runs. */
+	PROPERTY(c->ran - old.ran <= exec - old.exec + CHAIN_WAKE);
+	count(c, slack, capacity);
+}
+
+static void hand(struct sched_chain *w, struct sched_chain *from)
 {
 	struct sched_chain old = *w;
-	s32 ahead = from->hop - old.hop;
+	s32 ahead = from->clock - old.clock;
+	bool near = ahead >= -1 && ahead < CHAIN_LENGTH;
 
-	chain_hand(w, from->rest, from->hop);
-	PROPERTY(w->rest == from->rest && w->hop == from->hop + 1);
-	PROPERTY((w->waker == CHAIN_STRANGER) == (ahead < -1 || ahead >= CHAIN_LENGTH));
-	PROPERTY(w->waker != CHAIN_LOOP || (old.issued && ahead > 0));
-	PROPERTY(w->waker != CHAIN_NOBODY && w->util == old.util);
+	if (chain_hand(w, from->rest, from->clock)) {
+		from->issued = true;
+		PROPERTY(w->rest == from->rest && w->clock == from->clock + 1);
+	} else {
+		PROPERTY(w->rest == old.rest && w->clock == old.clock);
+		PROPERTY(!near && old.loop);
+	}
+	PROPERTY(w->loop <= old.loop || (near && ahead > 0 && old.issued));
+	PROPERTY(w->util == old.util && w->time == old.time);
 }
 
 static void one(struct input *in)
 {
 	struct sched_chain tasks[TASKS] = {};
-	u32 now = take(in, 4);
+	u32 now = take(in, 4), execs[TASKS] = {};
 
 	decays(take(in, 4) % (CHAIN_FULL + 1), take_any(in, 32));
 	for (int i = 0; i < TASKS; i++)
-		tasks[i].time = tasks[i].closed = now;
+		tasks[i].time = now;
 
 	while (in->at < in->end) {
 		u8 what = take(in, 1);
-		struct sched_chain *c = &tasks[what >> 2 & 3], *by = &tasks[what >> 4 & 3];
-		u32 capacity = take_below(in, 1025), old;
+		int who = what >> 2 & 3;
+		struct sched_chain *c = &tasks[who], *by = &tasks[what >> 4 & 3];
+		u32 capacity = take_below(in, 1025);
 
 		now += take_any(in, 24 + 8 * (what >> 7));
+		PROPERTY(chain_need(c, capacity) <= CHAIN_OWN * capacity);
 		switch (what & 3) {
 		case 0:
-			if (c != by) {
+			if (c != by)
 				hand(c, by);
-				by->issued = true;
-			}
 			woken(c, now, capacity);
 			break;
 		case 1:
 			woken(c, now, capacity);
 			break;
 		default:
-			old = c->time;
-			if (chain_run(c, now))
-				count(c, capacity);
-			PROPERTY((s32)(now - old) < 0 || (s32)(now - c->time) >= 0);
+			execs[who] += take_any(in, 24);
+			ran(c, now, execs[who], capacity);
 		}
 	}
 }

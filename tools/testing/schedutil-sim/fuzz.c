@@ -644,7 +644,6 @@ static void set_window(void)
 	unsigned int value = run.chosen_window ? run.window / 1000 : us[rnd(5)];
 
 	tunable("rate_limit_us", value);
-	tunable("chains", !!(st.features & CHAINS));
 	run.window = value * 1000ull;
 }
 

@@ -98,7 +98,7 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define current			((struct task_struct *)NULL)
 #define lsub_positive(p, v)	(*(p) -= min(*(p), (v)))
 
-#define cpu_util_chain(rq)	((rq)->chain_util)
+#define cpu_util_chain(rq)	(scx_enabled() ? 0 : (rq)->chain_util)
 #define sched_chain_use(use)	do { } while (0)
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);

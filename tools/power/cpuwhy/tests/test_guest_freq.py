@@ -117,7 +117,7 @@ def test_why(pairs: Pairs) -> None:
 FAULTS = "2 rate counter=mperf permille=200 at=1s\n3 freeze counter=mperf at=3s\n"
 QUICK, SLOW = range(0, 2), range(2, 4)
 OURS = f"""
-        S=$CPU/cpufreq/schedutil; put 0 $S/rate_limit_us
+        S=$CPU/cpufreq/schedutil; chains 0; put 0 $S/rate_limit_us
         taskset 2 seq 20000 >/dev/null
         {BURST * len(QUICK)}
         put {HELD_US} $S/rate_limit_us
@@ -128,7 +128,7 @@ OURS = f"""
         for load in legs1 parallel producer; do
                 sleep 0.3; /selftests/sched_chains/conversations $load 1
         done >&2
-        put 1 $S/chains; sleep 0.3; /selftests/sched_chains/conversations legs1 1 >&2"""
+        chains 1; sleep 0.3; /selftests/sched_chains/conversations legs1 1 >&2"""
 
 
 def ours(name: str, append: str, load: str, faults: str = "") -> tuple[scripted.Recorded,

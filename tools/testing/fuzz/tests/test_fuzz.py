@@ -31,7 +31,7 @@ MISTAKES = [
     ("holdoff", HOLDOFF, "h->lo = U32_MAX;", "h->lo = h->set;"),
     ("holdoff", HOLDOFF, "if (!h->end)", "if (h->end)"),
     ("chain", CHAIN, "c->lag = min(lag, CHAIN_LAG);", "c->lag = lag;"),
-    ("chain", CHAIN, "min(w->slack, slept)", "w->slack"),
+    ("chain", CHAIN, "w->ran += passed - min(slack, passed);", "w->ran += passed - slack;"),
     ("teo", TEO, "max_t(s64, residency, 1)", "residency"),
     ("teo", TEO, "min(idle, col->most)", "idle"),
 ]

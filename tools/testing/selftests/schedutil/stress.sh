@@ -43,9 +43,6 @@ write_tunables()
 	for dir in $(tunables); do
 		turn 0 100 500 2000 20000
 		echo "$word" >"$dir/rate_limit_us"
-		[ -e "$dir/chains" ] || continue
-		turn 0 1
-		echo "$word" >"$dir/chains"
 	done
 }
 

@@ -4,6 +4,7 @@
 #define SHIM_KUNIT_TEST_H
 
 #define KUNIT_PARAM_DESC_SIZE	128
+#define HZ			250
 
 struct kunit {
 	bool failed;

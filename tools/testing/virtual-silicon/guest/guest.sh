@@ -28,6 +28,13 @@ put()
 	done
 }
 
+# chains 1|0: the scheduler's feature CHAINS, in kernels that have it
+chains()
+{
+	_file=/sys/kernel/debug/sched/features
+	! grep -q CHAINS $_file 2>/dev/null || put "$([ "$1" = 1 ] || echo NO_)CHAINS" $_file
+}
+
 CPU=/sys/devices/system/cpu
 
 # only STATES [CPU]: the idle states that are to be used, by name, on one CPU or on all;

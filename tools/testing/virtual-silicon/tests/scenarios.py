@@ -704,7 +704,7 @@ def intel_drivers(m: Machine, cpus: int) -> Steps:
 
 
 #: What each tunable of schedutil refuses.
-SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296", "chains": "-1 x 2"}
+SCHEDUTIL_REFUSED = {"rate_limit_us": "-1 x 4294967296"}
 
 
 def schedutil(m: Machine, cpus: int) -> Steps:

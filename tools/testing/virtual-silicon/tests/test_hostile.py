@@ -17,7 +17,7 @@ _USUAL = re.compile(r"smpboot: (CPU \d+ is now offline|Booting Node \d+ Processo
                     r"cpuidle: using governor ")
 
 #: By the last words of the path. Everybody reads, root alone writes.
-MODES = {"freq_max": "644", "rate_limit_us": "644", "chains": "644",
+MODES = {"freq_max": "644", "rate_limit_us": "644",
          "idle_poll": "644", "current_governor": "644", "c02": "444"}
 
 

@@ -18,7 +18,7 @@ def values(text: str) -> dict[str, int]:
 
 def test_defaults(result: Result) -> None:
     found = values(result.text("defaults"))
-    assert found == {"rate_limit_us": 500, "chains": 0}
+    assert found == {"rate_limit_us": 500}
 
 
 @pytest.mark.parametrize("name", SCHEDUTIL_REFUSED)

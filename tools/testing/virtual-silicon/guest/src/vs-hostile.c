@@ -42,7 +42,6 @@ struct file {
 
 static const struct file patterns[] = {
 	{ CPUS "cpufreq/{,policy*/}schedutil/rate_limit_us", NUMBER, UINT32_MAX, NULL, false },
-	{ CPUS "cpufreq/{,policy*/}schedutil/chains", NUMBER, 1, NULL, true },
 	{ "/sys/module/aperfmperf/parameters/freq_max", FREQ_MAX, 255,
 	  "off nominal midpoint boost", false },
 	{ "/sys/module/umwait/parameters/idle_poll", WORDS, 0, "off c01 c02", true },

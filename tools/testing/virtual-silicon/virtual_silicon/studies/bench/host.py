@@ -57,9 +57,6 @@ class Knobs:
     def governors(self) -> list[Path]:
         return sorted(self.cpu.glob("cpufreq/policy*/scaling_governor"))
 
-    def chains(self) -> list[Path]:
-        return sorted(self.cpu.glob("cpufreq/**/chains"))
-
     def saved(self) -> dict[Path, str]:
         """All that can be written, in the order in which it is put back: the driver before
         its governors, these before the tunables and limits that a change resets."""
@@ -102,8 +99,6 @@ class Knobs:
         _put(self.idle, setting.idle)
         if setting.freq_max != "-":
             _put(self.freq_max, setting.freq_max)
-        for file in self.chains():
-            _put(file, str(setting.chains))
 
 
 def _put(file: Path, value: str) -> None:

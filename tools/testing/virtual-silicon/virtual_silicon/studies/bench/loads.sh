@@ -49,9 +49,7 @@ setup()
 	put "$2" $CPU/cpu[0-9]*/cpufreq/scaling_governor || return
 	put "$3" $CPU/cpuidle/current_governor || return
 	[ "$4" = - ] || put "$4" /sys/module/aperfmperf/parameters/freq_max || return
-	for file in $CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains; do
-		[ ! -e "$file" ] || put "$5" "$file" || return
-	done
+	chains "$5" || return
 	sleep 0.5
 }
 

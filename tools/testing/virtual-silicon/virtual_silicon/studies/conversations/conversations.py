@@ -33,7 +33,7 @@ RATES = ("pipe", "unix", "tcp", "udp", "futex", "ring3", "ring4", "legs0.1", "le
 TIMES = ("cold", "hackbench", "perf-pipe", "shell", "sockperf-udp", "sockperf-tcp")
 
 #: Column: kernel, and the variant of conversations.sh
-COLUMNS = {"base": ("base", "-"), "without": ("patched", "0"), "with": ("patched", "1"),
+COLUMNS = {"base": ("base", "0"), "without": ("patched", "0"), "with": ("patched", "1"),
            "performance": ("patched", "performance")}
 
 

@@ -10,7 +10,7 @@
 TRACING=/sys/kernel/tracing
 ENERGY=/sys/class/powercap/intel-rapl:0/energy_uj
 
-# $1: schedutil's tunable "chains", if it has one; or "performance"
+# $1: schedutil without or with chains, 0 or 1; or "performance"
 variant()
 {
 	case $1 in
@@ -18,9 +18,7 @@ variant()
 		put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor ;;
 	*)
 		put schedutil $CPU/cpu[0-9]*/cpufreq/scaling_governor
-		for file in $CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains; do
-			[ ! -e "$file" ] || echo "$1" >"$file"
-		done ;;
+		chains "$1" ;;
 	esac
 }
 

@@ -45,7 +45,6 @@ class Row:
 _IDLE = "$CPU/cpuidle/current_governor"
 _FREQ = "$CPU/cpu[0-9]*/cpufreq/scaling_governor"
 _ENTRIES = "cat $CPU/cpu*/cpuidle/state*/usage | awk '{n += $1} END {print n}'"
-_CHAINS = "$CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains"
 _JOULES = "sed -n 's/energy intel-rapl:[0-9]* //p' | awk '{n += $1} END {print n / 1e6}'"
 
 #: Ours of the idle governors is chosen where it is better than the default.
@@ -67,10 +66,8 @@ def rows(kernel: str) -> dict[str, Row]:
                      f"put {idle} {_IDLE}; put schedutil {_FREQ}; sleep 1; "
                      f"vs-load -w 1 -p 100000 -t 5 -m 200 | {_JOULES}", "RAPL's counters"),
         "talk": Row("round trips through a pipe of two CPUs, thousands in 1 s", "",
-                    f"for _c in {_CHAINS}; do [ ! -e $_c ] || put 1 $_c; done; "
-                    "/selftests/sched_chains/conversations pipe 1 | awk '{print $1 / 1000}'; "
-                    f"for _c in {_CHAINS}; do [ ! -e $_c ] || put 0 $_c; done",
-                    "the program's own count; chains are switched on for it", more=True),
+                    "/selftests/sched_chains/conversations pipe 1 | awk '{print $1 / 1000}'",
+                    "the program's own count", more=True),
         "idle": Row("wake-ups of each idle CPU in 1 s", "",
                     f"put {idle} {_IDLE}; sleep 1; a=$({_ENTRIES}); sleep 10; b=$({_ENTRIES}); "
                     "awk -v n=$((b - a)) -v c=$(nproc) 'BEGIN {print n / c / 10}'",

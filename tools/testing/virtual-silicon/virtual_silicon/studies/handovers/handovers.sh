@@ -21,15 +21,13 @@ deep()
 variant()
 {
 	put "$1" $CPU/cpuidle/current_governor && deep 0 || return
-	governor=$2 chains=0
+	governor=$2 with=0
 	case $2 in
 	shallow)	deep 1; governor=performance ;;
-	chains)		chains=1 governor=schedutil ;;
+	chains)		with=1 governor=schedutil ;;
 	esac
 	put $governor $CPU/cpu[0-9]*/cpufreq/scaling_governor || return
-	for file in $CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains; do
-		[ ! -e "$file" ] || put $chains "$file" || return
-	done
+	chains $with
 }
 
 # $1: loads

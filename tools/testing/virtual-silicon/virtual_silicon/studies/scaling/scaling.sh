@@ -22,9 +22,7 @@ setup()
 {
 	put schedutil $CPU/cpufreq/policy*/scaling_governor &&
 		put "$1" $CPU/cpuidle/current_governor || return
-	for file in $CPU/cpufreq/schedutil/chains $CPU/cpufreq/policy*/schedutil/chains; do
-		[ ! -e "$file" ] || put "$2" "$file" || return
-	done
+	chains "$2" || return
 	sleep 0.1
 }
 

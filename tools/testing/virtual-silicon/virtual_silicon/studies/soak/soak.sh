@@ -30,7 +30,6 @@ change()
 	must put performance $CPU/cpufreq/policy0/scaling_governor
 	must put 1 $CPU/cpu1/online
 	must put schedutil $CPU/cpufreq/policy*/scaling_governor
-	must put 1 $CPU/cpufreq/schedutil/chains
 	must put $(($1 % 5 * 500)) $CPU/cpufreq/schedutil/rate_limit_us
 	must put "$(echo teo menu ladder | cut -d' ' -f$(($1 % 3 + 1)))" $CPU/cpuidle/current_governor
 	must put "$(echo off c01 c02 | cut -d' ' -f$(($1 % 3 + 1)))" /sys/module/umwait/parameters/idle_poll
@@ -38,7 +37,6 @@ change()
 	must put teo $CPU/cpuidle/current_governor
 }
 
-must put 1 $CPU/cpufreq/schedutil/chains
 hour=0 minute=0
 while [ $hour -lt "${HOURS:-24}" ]; do
 	sleep 60
