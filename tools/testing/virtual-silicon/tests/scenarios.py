@@ -898,7 +898,7 @@ WRITES_CPB = "0101"
 
 
 def cpb(m: Machine, cpus: int) -> Steps:
-    yield ("cpb", "".join(f"put {on} $CPU/cpufreq/policy0/cpb || return 1; "
+    yield ("cpb", "".join(f"put {on} $CPU/cpufreq/policy*/cpb || return 1; "
                           f"echo {on} {_EACH}; "
                           for on in WRITES_CPB))
 

@@ -49,7 +49,7 @@ def test_firmware_that_rounds_makes_no_core_smaller(result: Result) -> None:
 
 @pytest.mark.boots("invariance-cpb")
 def test_acpi_cpufreqs_own_switch(result: Result) -> None:
-    """1 and 0 by `cpb` of a policy, which is for all of them."""
+    """0 and 1 by `cpb` of all policies."""
     m = machine.load("epyc-7742")
     middle = (m.turbo.ratios[0] * 1024 // m.base_ratio + 1024) // 2
     found = [[int(n) for n in line.split()] for line in result.text("cpb").splitlines() if line]

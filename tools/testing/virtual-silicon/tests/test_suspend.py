@@ -7,6 +7,8 @@ resume" the first sample of the boot CPU goes back by all that it had counted.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from scenarios import SUSPEND_KHZ
 from test_invariance import state
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.boots("suspend")
 
 
 def counters(text: str) -> list[dict[int, int | None]]:
-    return [sysfs.msr_values(part) for part in text.split("cpu ")[1:]]
+    return [sysfs.msr_values(part) for part in re.split(r"^cpu \d+$", text, flags=re.M)[1:]]
 
 
 def test_it_was_a_suspend_to_ram(result: Result) -> None:
