@@ -6,10 +6,7 @@
 
 #include "cpu/freq_max.h"
 
-/*
- * By the documentation. Of numbers also what kstrtou8() takes: a sign, zeros in front, a
- * newline behind the digits.
- */
+/* By the documentation. */
 static int meant(const char *word, size_t len, bool turbo)
 {
 	static const char * const words[] = { "off", "nominal", "midpoint", "boost" };
@@ -22,12 +19,10 @@ static int meant(const char *word, size_t len, bool turbo)
 	}
 	if (!turbo || len < 2 || len > 4 || word[len - 1] != 'c')
 		return -EINVAL;
-	c += *c == '+';
-	if (!isdigit((unsigned char)*c))
+	if (*c == '0')
 		return -EINVAL;
 	while (isdigit((unsigned char)*c))
 		cores = 10 * cores + *c++ - '0';
-	c += *c == '\n';
 	return c == word + len - 1 && cores && cores < 256 ? (int)cores : -EINVAL;
 }
 

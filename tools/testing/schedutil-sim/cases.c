@@ -57,6 +57,18 @@ static void invariance_on(void)
 	run(400, 600, true);
 }
 
+/* What was requested without invariance was not what the driver was told last. */
+static void invariance_off(void)
+{
+	shim_invariant = false;
+	begin(true, 500);
+	run(100, 1024, false);
+	shim_invariant = true;
+	run(200, 50, true);
+	shim_invariant = false;
+	run(200, 1024, false);
+}
+
 /* The CPU has become slower: the same utilisation is more of it. */
 static void capacity_falls(void)
 {
@@ -134,7 +146,8 @@ static void real_time(void)
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(void); } cases[] = {
-		{ "invariance-on", invariance_on }, { "capacity-falls", capacity_falls },
+		{ "invariance-on", invariance_on }, { "invariance-off", invariance_off },
+		{ "capacity-falls", capacity_falls },
 		{ "clamp-rises", clamp_rises }, { "deadline-ends", deadline_ends },
 		{ "rate-limit", rate_limit }, { "clamp-elsewhere", clamp_elsewhere },
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },

@@ -20,7 +20,7 @@ static const char * const freq_max_words[] = { "off", "nominal", "midpoint", "bo
 /* The choice, or -EINVAL; "1c" to "255c" are for a @turbo table */
 static inline int freq_max_parse(const char *word, bool turbo)
 {
-	size_t digits = strcspn(word, "c");
+	size_t digits = strspn(word, "0123456789");
 	char number[4];
 	u8 cores;
 	int ret = sysfs_match_string(freq_max_words, word);
@@ -28,11 +28,12 @@ static inline int freq_max_parse(const char *word, bool turbo)
 	if (ret >= 0)
 		return FREQ_MAX_OFF + ret;
 
-	if (!turbo || digits >= sizeof(number) || !sysfs_streq(word + digits, "c"))
+	if (!turbo || *word == '0' || digits >= sizeof(number) ||
+	    !sysfs_streq(word + digits, "c"))
 		return -EINVAL;
 
 	strscpy(number, word, digits + 1);
-	if (kstrtou8(number, 10, &cores) || !cores)
+	if (kstrtou8(number, 10, &cores))
 		return -EINVAL;
 
 	return cores;

@@ -22,7 +22,7 @@ MISTAKES = [
     ("freq_sample", SAMPLE, "if ((s64)(acnt | mcnt) < 0 || !(mcnt >> excess))", "if (!mcnt)"),
     ("freq_sample", SAMPLE, "tsc + tsc / 8", "(tsc * 9) / 8"),
     ("freq_max", FREQ_MAX, "digits >= sizeof(number) ||", ""),
-    ("freq_max", FREQ_MAX, "|| !cores)", ")"),
+    ("freq_max", FREQ_MAX, "*word == '0' ||", ""),
     ("turbo_table", TURBO, "!ratio || n == TURBO_BINS_MAX ||", "n == TURBO_BINS_MAX ||"),
     ("turbo_table", TURBO, "i < table->nr_bins; i++", "i <= table->nr_bins; i++"),
     ("holdoff", HOLDOFF, "util - min(util, HOLDOFF_NOISE(h->unit))",

@@ -123,6 +123,9 @@ CLAMPS = ("if (flags || sg_cpu->iowait_boost ||", "if (uclamp_is_used() || flags
 CASES = {
     "invariance-on": (2800, 0, 9, 270, ("if (!unit || h->unit != unit) {",
                                         "if (h->unit && scx_enabled()) {")),
+    "invariance-off": (3800, 0, 20, 500, (
+        "sg_policy->need_freq_update = true;\n\tsg_policy->last",
+        "sg_policy->need_freq_update = false;\n\tsg_policy->last")),
     "capacity-falls": (3400, 0, 2, 10, NO_UNIT),
     "clamp-rises": (640, 600, 3, 10, NOT_TOLD),
     "deadline-ends": (640, 0, 3, 10, NOT_TOLD),

@@ -52,7 +52,7 @@ all_1024()
 
 TSC_KHZ=$(dmesg | sed -n 's/.*tsc: Detected \([0-9]*\)\.\([0-9]\{3\}\) MHz.*/\1\2/p' | tail -n 1)
 words="nominal midpoint boost"
-bad="nonsense 0c c 4 4cc 256c"
+bad="nonsense 0c 00c 04c +4c c 4 4cc 256c"
 if grep -q GenuineIntel /proc/cpuinfo; then
 	words="$words 1c 4c 255c"
 else
