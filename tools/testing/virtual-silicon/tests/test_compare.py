@@ -16,10 +16,12 @@ ROW = compare.Row("a clock", "ms", "", "", digits=1)
 
 
 @pytest.mark.parametrize("base, ours, verdict", [
-    (100, 102.9, "same"), (100, 103.1, "worse"), (103.1, 100, "better"),
-    (0.31, 0.34, "same"),		# the same digits are shown
-    (0, 0, "same"), (0, 1, "worse")])
-def test_verdict(base: float, ours: float, verdict: str) -> None:
+    ([100], [102.9], "same"), ([100], [103.1], "worse"), ([103.1], [100], "better"),
+    ([0.31], [0.34], "same"),		# the same digits are shown
+    ([0], [0], "same"), ([0], [1], "worse"),
+    ([50, 60, 70], [55, 66, 77], "same"), ([50, 51, 52], [55, 66, 77], "worse"),
+    ([55, 66, 77], [50, 51, 52], "better")])
+def test_verdict(base: list[float], ours: list[float], verdict: str) -> None:
     assert compare._verdict(ROW, base, ours) == verdict
 
 
@@ -36,7 +38,7 @@ def test_run(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     assert (highest["base"], highest["patched"]) == ("1670", "2101")
     busy = said["a light task becomes busy"]
     assert float(busy["patched"]) < 20 < 80 < float(busy["base"])
-    assert said["changes of clock in 1 s of random bursts"]["verdict"] == "better"
+    assert said["changes of clock in 1 s of random bursts"]["verdict"] != "worse"
     assert float(said["a thread is woken now and then"]["patched"]) < 10
     energy = said["energy of 5 s with a little work each 100 ms"]
     assert float(energy["patched"]) < 1.03 * float(energy["base"])
