@@ -213,9 +213,8 @@ def limits(system: System) -> Iterator[Finding]:
                       "check fans and cooling")
 
 
-RATIO_LINES = (re.compile(r"Estimated ratio of average max frequency by base frequency"
-                          r" \(times 1024\): (\d+)"),
-               re.compile(r"freq_max is (\d+)/1024 of base"))
+RATIO_LINE = re.compile(r"Estimated ratio of average max frequency by base frequency"
+                        r" \(times 1024\): (\d+)")
 
 
 FREQ_MAX = "sys/module/aperfmperf/parameters/freq_max"
@@ -240,7 +239,7 @@ def invariance(system: System) -> Iterator[Finding]:
         said = re.findall(r"freq_invariance: (off.*)", system.log)
         yield Finding("invariance", said[-1] if said else "off", "slow",
                       "dmesg | grep freq_invariance")
-    elif (system.log and not any(p.search(system.log) for p in RATIO_LINES)
+    elif (system.log and not RATIO_LINE.search(system.log)
           and not system.text(FREQ_MAX)
           and system.cpuinfo.get("vendor_id") == "GenuineIntel"
           and "Linux version" in system.log):
@@ -267,9 +266,8 @@ def freq_max(system: System) -> Iterator[Finding]:
     ratio = None
     if of_cpus := re.search(r"^cpu \d+ .*freq_max (\d+)", system.text(INVARIANCE), re.M):
         ratio = int(of_cpus[1])
-    found = [match for pattern in RATIO_LINES if (match := pattern.search(system.log))]
-    if ratio is None and found:
-        ratio = int(found[-1][1])
+    if ratio is None and (said := RATIO_LINE.search(system.log)):
+        ratio = int(said[1])
     if not ratio or not name:
         return
     known = {int(row["expected"]) for row in parts()

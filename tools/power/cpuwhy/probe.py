@@ -109,7 +109,7 @@ def mwait_edx() -> int | None:
 def log(system: doctor.System) -> str:
     """The kernel's, from its buffer, or as it was kept."""
     text = system.log
-    if any(pattern.search(text) for pattern in doctor.RATIO_LINES) or system.root != Path("/"):
+    if doctor.RATIO_LINE.search(text) or system.root != Path("/"):
         return text
     kept = system.text("var/log/dmesg")
     if shutil.which("journalctl"):
@@ -123,9 +123,8 @@ def kernel(system: doctor.System) -> Data:
     if release := re.match(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?",
                            system.text("proc/sys/kernel/osrelease")):
         found = {"release": release[0], **found}
-    said = [match for pattern in doctor.RATIO_LINES for match in pattern.finditer(log(system))]
-    if said:
-        found["freq_max"] = int(said[-1][1])
+    if said := doctor.RATIO_LINE.findall(log(system)):
+        found["freq_max"] = int(said[-1])
     if words := [word for word in system.parameters if re.fullmatch(form.PARAMETER, word)]:
         found["parameters"] = words[:64]
     return found

@@ -85,7 +85,8 @@ def test_what_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes, patched, said", [
     ({}, False, 1670), ({"sys__module__aperfmperf__parameters__freq_max": "4c", "dmesg":
-                         "freq_invariance: on, freq_max is 2101/1024 of base"}, True, 2101)])
+                         "freq_invariance: Estimated ratio of average max frequency by"
+                         " base frequency (times 1024): 2101"}, True, 2101)])
 def test_kernels_of_both_kinds(changes: dict[str, str], patched: bool, said: int,
                                tmp_path: Path) -> None:
     data = read(machine(tmp_path, **changes))

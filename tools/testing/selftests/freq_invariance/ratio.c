@@ -102,10 +102,10 @@ static unsigned int expected_ratio(void)
 static unsigned int ratio_of_kernel(void)
 {
 	char *text = kernel_log();
-	char *line = strstr(text, "freq_invariance: on, freq_max is ");
+	char *line = strstr(text, "ratio of average max frequency by base frequency");
 	unsigned int ratio = 0;
 
-	if (line && sscanf(line, "freq_invariance: on, freq_max is %u/1024", &ratio) != 1)
+	if (line && sscanf(line, "%*[^:]: %u", &ratio) != 1)
 		ratio = 0;
 	free(text);
 	return ratio;

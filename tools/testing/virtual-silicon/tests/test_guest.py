@@ -177,7 +177,8 @@ energy intel-rapl:0:0 250000"""
 
 @pytest.mark.parametrize("line,ratio", [
     ("Estimated ratio of average max frequency by base frequency (times 1024): 1740", 1740),
-    ("freq_invariance: on, freq_max is 1945/1024 of base", 1945),
+    ("freq_invariance: Estimated ratio of average max frequency by base frequency"
+     " (times 1024): 1945", 1945),
     ("nothing of the kind", None)])
 def test_invariance_message(line: str, ratio: int | None) -> None:
     assert sysfs.invariance_ratio(f"[ 0.1] {line}\n") == ratio

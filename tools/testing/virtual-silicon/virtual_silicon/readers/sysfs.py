@@ -111,16 +111,13 @@ def work(text: str) -> list[Work]:
     return out
 
 
-#: What the base and what the patched kernel say.
-_RATIO = re.compile(r"ratio of average max frequency by base frequency "
-                    r"\(times 1024\): (\d+)|"
-                    r"freq_invariance: on, freq_max is (\d+)/1024")
+_RATIO = re.compile(r"ratio of average max frequency by base frequency \(times 1024\): (\d+)")
 
 
 def invariance_ratio(dmesg: str) -> int | None:
     """The ratio the kernel reports when it turns frequency invariance on."""
     match = _RATIO.search(dmesg)
-    return int(match[1] or match[2]) if match else None
+    return int(match[1]) if match else None
 
 
 def turbo_ratio(m: Machine, msrs: dict[int, int | None], active: int = 4) -> int | None:
