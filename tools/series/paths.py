@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -22,9 +23,25 @@ DEBIAN_RULES = SILICON / "kernel-debian.toml"
 PACKAGES = TOP / "tools/series/fetch/packages.txt"
 BENCH_LOADS = SILICON / "virtual_silicon/studies/bench/loads.toml"
 
-BUILD = TOP / "build"
+#: The kernel that the series is for; BASE= may ask for a newer one.
+DEFAULT_BASE = "6.12"
+
+
+def version_of(base: str) -> str:
+    """7.3 of 7.3, 7.3.4 and Debian's 7.3.4-1~bpo13+1; the default of anything else."""
+    found = re.match(r"\d+\.\d+(?![^.~-])", base)
+    return found[0] if found else DEFAULT_BASE
+
+
+def build_of(version: str) -> Path:
+    """What is generated for a newer kernel is in a directory of its own, with the same names."""
+    return TOP / "build" / (version if version != DEFAULT_BASE else "")
+
+
+BASE_VERSION = version_of(os.environ.get("BASE", ""))
+BUILD = build_of(BASE_VERSION)
 LINUX = BUILD / "linux"
-QEMU = BUILD / "qemu"
+QEMU = build_of(DEFAULT_BASE) / "qemu"
 OUT = BUILD / "out"
 LOG = BUILD / "log"
 RUN = BUILD / "run"

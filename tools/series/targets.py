@@ -18,20 +18,27 @@ from .fetch import base, cache, packages
 from .patchqueue import mails, manifest, refresh
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
+from .patchqueue.tree import Tree
 
 
 @dataclass(frozen=True)
 class Target:
     """@first refuses what cannot be, before packages of @groups are installed and @needs built.
-    @then makes the exit status; with @alone nobody else may build in this clone meanwhile."""
+    @then makes the exit status; with @alone nobody else may build in this clone meanwhile.
+    With @newer BASE= may be newer than the kernel that the series is for."""
     help: str
     groups: str = ""
     needs: Sequence[Callable[[], object]] = ()
     then: Callable[[], int | None] = lambda: 0
     first: Callable[[], object] = lambda: None
     alone: bool = False
+    newer: bool = False
 
     def make(self) -> int:
+        if self.groups and not self.newer and paths.BASE_VERSION != paths.DEFAULT_BASE:
+            names = [name for name, target in TARGETS.items() if target.newer]
+            raise Fail(f"BASE={os.environ['BASE']}: this is for {paths.DEFAULT_BASE} alone;"
+                       f" another base is for {', '.join(names)}", code=2)
         self.first()
         packages.ensure(*self.groups.split())
         with _alone() if self.needs or self.alone else nullcontext():
@@ -131,7 +138,8 @@ def take_back() -> None:
 
 def clean() -> None:
     """Remove what is generated, but no edits that exist nowhere else."""
-    for tree in (trees.LINUX, trees.QEMU):
+    newer = [Tree("linux", path, 0) for path in paths.BUILD.glob("*/linux")]
+    for tree in (trees.LINUX, trees.QEMU, *newer):
         if tree.git_dir.is_dir():
             trees.refuse_to_lose(tree)
     shutil.rmtree(paths.BUILD)
@@ -151,7 +159,8 @@ def show_help() -> None:
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
   BENCH=    short (default, 25 minutes), results: tbench and pgbench, too, and each assumption
             of the model changed (70 minutes), full: and more parameters of each load (hours)
-  BASE=     point release of the base          KSRC=  tarball or directory instead
+  BASE=     point release of the base, or a newer kernel (7.3): tree, series, releases
+  KSRC=     tarball or directory of the base instead
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/check/configs.toml
   TREE=     kernel trees, NAME=path, whose idle governors join in replay
@@ -200,15 +209,17 @@ TARGETS = {
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build]),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",
                      [governors]),
-    "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux]),
+    "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux],
+                   newer=True),
     "refresh": Target("take commits made in build/linux and build/qemu/src into the repository",
                       "build", [take_back]),
     "series": Target("build/series: the patches as mails, and in parts", "build",
-                     [linux, lambda: mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)]),
+                     [linux, lambda: mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)],
+                     newer=True),
     "releases": Target("try the patches on each base release on offer", "build",
                        then=lambda: testrun.run([
                            ("base releases", lambda: testrun.base_releases(series()))]),
-                       alone=True),
+                       alone=True, newer=True),
     "clean": Target("remove build/", needs=[clean]),
     "clean-cache": Target("remove what clones share (XDG_CACHE_HOME/x86-dvfs)", then=cache.clean),
 }

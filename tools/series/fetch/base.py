@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The base kernel: Debian's linux-source-6.12, or what KSRC= names.
+"""The base kernel: Debian's linux-source of the version that BASE= asks for, 6.12 without it, or
+what KSRC= names.
 
 Whatever its form, it ends as a bare git repository in the cache that holds one
 commit, found again by the hash of what it was made from.
@@ -23,7 +24,7 @@ from .. import git, paths, proc
 from . import aptget, cache, importer, packages
 from .importer import Item, Opened, Wanted
 
-WANTED = "6.12"
+WANTED = paths.BASE_VERSION
 PACKAGE = f"linux-source-{WANTED}"
 REPO = "base.git"
 IMPORT_VERSION = "import 2"
@@ -85,7 +86,7 @@ def _prepared(items: Iterable[Item]) -> Iterator[Item]:
             found = version(item.data)
             if found.rsplit(".", 1)[0] != WANTED:
                 raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x"
-                           f" (WANTED in {paths.shown(Path(__file__))})")
+                           f" (BASE={found.rsplit('.', 1)[0]} says that it is meant)")
         if item.path == ".gitignore":
             item = item._replace(data=re.sub(rb"^/\*\n!/debian/\n", b"", item.data, flags=re.M))
         yield item
@@ -95,27 +96,25 @@ def choose() -> Base:
     """The base that KSRC= or BASE= ask for, else the newest on offer."""
     if source := os.environ.get("KSRC"):
         return from_path(Path(source).expanduser())
-    found = on_offer()
-    if not found:
-        packages.update()
-        found = on_offer()
-    if not found:
-        raise Fail(f"the package manager offers no {PACKAGE} (Debian 12 has it in"
-                   " bookworm-security); or name a tarball or a directory by KSRC=")
-    wanted = os.environ.get("BASE")
-    if not wanted:
-        return found[0]
+    found = on_offer() or on_offer(update=True)
+    wanted = os.environ.get("BASE") or WANTED
     for base in found:
-        if base.offer and wanted in (base.offer.version, base.offer.release):
+        if base.offer and wanted in (WANTED, base.offer.version, base.offer.release):
             return base
-    raise Fail(f"BASE={wanted}: not on offer; there are "
-               + ", ".join(b.offer.release for b in found if b.offer), code=2)
+    there = [b.offer.release for b in found if b.offer] or aptget.versions("linux-source")
+    raise Fail(f"BASE={wanted}: not on offer; there are {', '.join(there) or 'none'}"
+               " (KSRC= takes a tarball or a directory)", code=2)
 
 
-def on_offer() -> list[Base]:
-    """What the package manager can download, newest first."""
-    return [Base(f"{PACKAGE} {o.version}", o.sha256, partial(_open_deb, o), o)
-            for o in aptget.offers(PACKAGE)]
+def on_offer(update: bool = False) -> list[Base]:
+    """What the package manager can download, newest first: of a newer kernel than the
+    default from backports, too."""
+    if update and WANTED == paths.DEFAULT_BASE:
+        packages.update()
+    found = aptget.offers(PACKAGE)
+    if not found and WANTED != paths.DEFAULT_BASE:
+        found = aptget.offers(PACKAGE, aptget.backports(update))
+    return [Base(f"{PACKAGE} {o.version}", o.sha256, partial(_open_deb, o), o) for o in found]
 
 
 @contextmanager

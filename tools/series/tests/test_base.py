@@ -2,13 +2,14 @@
 """Where the base comes from, and a cache that notices damage."""
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 
 import pytest
 from virtual_silicon.errors import Fail
 
-from .. import git
+from .. import git, paths, targets
 from ..fetch import aptget, base, cache
 from ..patchqueue import releases
 from ..patchqueue import tree as trees
@@ -33,7 +34,7 @@ def test_tarball_and_directory_give_the_same_tree(place, suffix):
 def test_other_version_is_refused(place, form):
     (place.source / "Makefile").write_text(MAKEFILE.replace("12", "18"))
     source = place.source if form == "directory" else pack(place, ".xz")
-    with pytest.raises(Fail, match="the base is Linux 6.18.99; the series is for 6.12.x"):
+    with pytest.raises(Fail, match=r"the base is Linux 6.18.99; .* 6.12.x \(BASE=6.18 says"):
         base.from_path(source).repo()
 
 
@@ -150,12 +151,87 @@ def test_sources_of_a_sources_file(text, derived):
     assert aptget.sources_of(text) == derived
 
 
+@pytest.mark.parametrize("text, found", [
+    ("deb https://m/tool x main\ndeb [signed-by=/k] https://m/debian b main\n", "https://m/debian"),
+    ("URIs: https://m/debian-security/\n\nURIs: https://m/debian/\n", "https://m/debian/"),
+    ("# deb http://m/debian b main\n", "http://deb.debian.org/debian"),
+])
+def test_mirror_of_a_sources_file(text, found):
+    assert aptget.mirror(text) == found
+
+
 def test_offers_are_what_can_be_downloaded():
     shown = ("Package: p\nVersion: 2-1\nSHA256: aa\n\nPackage: p\nVersion: 2-1\nSHA256: aa\n\n"
              "Package: p\nVersion: 1-1\nSHA256: bb\n\n"
              "Package: p\nStatus: installed\nVersion: 0-1\n")
     assert [(o.version, o.sha256) for o in aptget.parse_offers("p", shown)] == [
         ("2-1", "aa"), ("1-1", "bb")]
+
+
+@pytest.mark.parametrize("asked, version, directory", [
+    ("", "6.12", "build"), ("6.12.117", "6.12", "build"), ("7.3", "7.3", "build/7.3"),
+    ("7.3.4", "7.3", "build/7.3"), ("7.3.4-1~bpo13+1", "7.3", "build/7.3"),
+    ("7.3~rc7-1~exp1", "7.3", "build/7.3"), ("7", "6.12", "build"), ("../7.3", "6.12", "build"),
+    ("7.3/..", "6.12", "build"),
+])
+def test_newer_base_has_its_own_directory(asked, version, directory):
+    assert paths.version_of(asked) == version
+    assert paths.shown(paths.build_of(version)) == directory
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """apt's offers: {package: versions}, from backports if we name them."""
+    monkeypatch.setattr(base, "WANTED", "7.3")
+    monkeypatch.setattr(base, "PACKAGE", "linux-source-7.3")
+    monkeypatch.setattr(aptget, "backports", lambda update=False: ("-o", "backports"))
+    monkeypatch.setattr(aptget, "versions", lambda package: ["7.2", "6.12"])
+
+    def there(*versions, machine=()):
+        monkeypatch.setattr(aptget, "offers", lambda package, options=(): [
+            aptget.Offer(package, v, "0", options) for v in (versions if options else machine)])
+    return there
+
+
+@pytest.mark.parametrize("asked", ["7.3", "7.3.4", "7.3.4-1~bpo13+1"])
+def test_newer_base_is_of_backports(offered, monkeypatch, asked):
+    monkeypatch.setenv("BASE", asked)
+    offered("7.3.5-1", "7.3.4-1~bpo13+1")
+    found = base.choose().offer
+    assert found
+    assert (found.release, found.options) == (
+        "7.3.5" if asked == "7.3" else "7.3.4", ("-o", "backports"))
+
+
+def test_machine_that_has_the_newer_base_needs_no_backports(offered, monkeypatch):
+    monkeypatch.setenv("BASE", "7.3")
+    offered("7.3.5-1", machine=["7.3.4-1"])
+    found = base.choose().offer
+    assert found and found.options == ()
+
+
+@pytest.mark.parametrize("there, said", [
+    (["7.3.5-1"], r"BASE=7.3.4: not on offer; there are 7.3.5 \("),
+    ([], r"BASE=7.3.4: not on offer; there are 7.2, 6.12 \("),
+])
+def test_base_that_is_not_on_offer(offered, monkeypatch, there, said):
+    monkeypatch.setenv("BASE", "7.3.4")
+    offered(*there)
+    with pytest.raises(Fail, match=said):
+        base.choose()
+
+
+@pytest.mark.parametrize("target, refused", [("test", True), ("deb", True), ("tree", False)])
+def test_target_that_cannot_take_a_newer_base(monkeypatch, target, refused):
+    monkeypatch.setenv("BASE", "7.3")
+    monkeypatch.setattr(paths, "BASE_VERSION", "7.3")
+    tried = dataclasses.replace(targets.TARGETS[target], needs=(), first=lambda: None,
+                                then=lambda: 0)
+    if not refused:
+        assert tried.make() == 0
+        return
+    with pytest.raises(Fail, match=r"^BASE=7.3: this is for 6.12 alone; another .* tree, "):
+        tried.make()
 
 
 def test_offer_knows_its_release():
