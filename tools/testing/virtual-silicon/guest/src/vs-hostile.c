@@ -138,8 +138,9 @@ static bool allowed(const struct file *file, const char *value, size_t len, char
 	case NUMBER:
 		return is_number(value, len, file->highest, canon);
 	case FREQ_MAX:
-		if (len > 1 && len < 5 && value[len - 1] == 'c' &&
-		    is_number(value, len - 1, file->highest, canon) && *canon != '0') {
+		if (len > 1 && isdigit((unsigned char)*value) && *value != '0' &&
+		    value[len - 1] == 'c' &&
+		    is_number(value, len - 1, file->highest, canon)) {
 			strcat(canon, "c");
 			return true;
 		}

@@ -27,7 +27,8 @@ from ..bench import loads
 HERE = Path(__file__).resolve().parent
 
 #: Of each part, by active cores: 4, half of them or as the base reads the table, all.
-CHOICES = {"platinum-8568y": ("4c", "24c", "255c"), "platinum-8360y": ("4c", "27c", "255c")}
+CHOICES = {"platinum-8568y": ("4c", "24c", "255c"), "platinum-8360y": ("4c", "27c", "255c"),
+           "w9-3595x": ("4c", "20c", "255c")}
 BASE, PARAMETER = "base", "aperfmperf.freq_max"
 LOADS = ("gitsource", "kernbench-few", "kernbench-half", "kernbench-full", "tbench-few",
          "tbench-half", "tbench-full", "requests-few", "requests-half", "requests-full")

@@ -22,9 +22,11 @@ CPU = 1
 _FREQ = "$CPU/cpu[0-9]*/cpufreq"
 #: Work of 1 ms at 3.8 GHz, in the unit of vs-util.
 UNITS_PER_MS = 118
-PERIOD_US = 10_000
-#: Periods at each clock, and how many of them may still show the one before.
-HOLD, SKIP = 12, 2
+#: With ticks of 4 ms: a burst of 1 ms meets one in at most four periods.
+PERIOD_US = 11_000
+#: Periods at each clock, and how many of them may still show the one before: until two
+#: ticks have met bursts.
+HOLD, SKIP = 18, 8
 #: Periods until a task's first utilisation is forgotten.
 SETTLE = pelt.SETTLE_NS // 1000 // PERIOD_US + 1
 
