@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from . import turbo
+
 CPUS = "sys/devices/system/cpu"
 #: The project's table of real parts: beside this file once installed.
 PARTS = (Path(__file__).with_name("turbo.csv"),
@@ -261,6 +263,14 @@ def parts(paths: tuple[Path, ...] = PARTS) -> list[dict[str, str]]:
     return []
 
 
+def _all_cores(part: dict[str, str]) -> int:
+    """In place of its "expected", which the base's rule gives; 0 if it is not known."""
+    registers = {int(key[4:], 16): int(part[key] or "0", 16)
+                 for key in ("msr_0xce", "msr_0x1ad", "msr_0x1ae")}
+    base = registers[0xCE] >> 8 & 0xFF
+    return turbo.freq_max(int(part["model"], 16), registers, base) or 0
+
+
 def freq_max(system: System) -> Iterator[Finding]:
     name = " ".join(system.cpuinfo.get("model name", "").split())
     ratio = None
@@ -270,13 +280,19 @@ def freq_max(system: System) -> Iterator[Finding]:
         ratio = int(said[1])
     if not ratio or not name:
         return
-    known = {int(row["expected"]) for row in parts()
-             if " ".join(row["cpu_name"].split()) == name and row["expected"].isdigit()}
+    patched = bool(system.text(FREQ_MAX))
+    known: set[int] = set()
+    all_cores = False
+    for row in parts():
+        if " ".join(row["cpu_name"].split()) != name or not row["expected"].isdigit():
+            continue
+        all_cores = patched and int(row["model"], 16) in turbo.ALL_CORES
+        known.add(_all_cores(row) if all_cores else int(row["expected"]))
     if known and all(abs(ratio - value) > RATIO_OFF * value for value in known):
         yield Finding("freq_max", f"is {ratio}/1024 of base, real parts of this name have"
                       f" {'/'.join(map(str, sorted(known)))}",
                       "slow" if ratio > max(known) else "hot",
-                      f"echo 4c > /{FREQ_MAX}" if system.text(FREQ_MAX)
+                      f"echo {'255c' if all_cores else '4c'} > /{FREQ_MAX}" if patched
                       else "update the microcode or the kernel")
 
 

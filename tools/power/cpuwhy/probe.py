@@ -177,7 +177,8 @@ def _turbo(system: doctor.System, values: dict[int, int]) -> Data:
     steps = turbo.decode(layout, values)
     found: Data = {"turbo_cores": [cores for cores, _ in steps],
                    "turbo_mhz": [ratio * 100.0 for _, ratio in steps]} if steps else {}
-    return found | _ints({"freq_max": turbo.freq_max(model, values, base)})
+    patched = bool(system.text(doctor.FREQ_MAX))
+    return found | _ints({"freq_max": turbo.freq_max(model, values, base, patched)})
 
 
 def clock(system: doctor.System, cpu_: int, values: dict[int, int]) -> Data:

@@ -28,7 +28,8 @@ static void default_cores(const struct turbo_table *table, const struct turbo_mo
 	unsigned int cores = turbo_table_cores(table, model->cores);
 
 	if (model->cores != TURBO_SECOND_RATIO) {
-		PROPERTY(cores == (widest < model->cores ? 1 : model->cores));
+		PROPERTY(cores == (widest < model->cores && model->cores != TURBO_ALL_CORES ?
+				   1 : model->cores));
 		return;
 	}
 	PROPERTY(cores <= widest);

@@ -130,19 +130,19 @@ static const struct turbo_layout layout_atom = {
 	.decode		= decode_bytes,
 };
 
-/* The numbers of cores are those of the base: see freq_max in aperfmperf.c */
+/* Numbers of cores: see Documentation/admin-guide/pm/x86-freq-invariance-turbo.rst */
 static const struct turbo_model turbo_models[] = {
 	{ INTEL_IVYBRIDGE_X,		4, &layout_bytes16 },
 	{ INTEL_HASWELL_X,		4, &layout_bytes24 },
 	{ INTEL_BROADWELL_X,		4, &layout_bytes24 },
 
 	{ INTEL_SKYLAKE_X,		4, &layout_groups },
-	{ INTEL_ICELAKE_X,		4, &layout_groups },
-	{ INTEL_ICELAKE_D,		4, &layout_groups },
-	{ INTEL_SAPPHIRERAPIDS_X,	4, &layout_groups },
-	{ INTEL_EMERALDRAPIDS_X,	4, &layout_groups },
-	{ INTEL_GRANITERAPIDS_X,	4, &layout_groups },
-	{ INTEL_GRANITERAPIDS_D,	4, &layout_groups },
+	{ INTEL_ICELAKE_X,		TURBO_ALL_CORES, &layout_groups },
+	{ INTEL_ICELAKE_D,		TURBO_ALL_CORES, &layout_groups },
+	{ INTEL_SAPPHIRERAPIDS_X,	TURBO_ALL_CORES, &layout_groups },
+	{ INTEL_EMERALDRAPIDS_X,	TURBO_ALL_CORES, &layout_groups },
+	{ INTEL_GRANITERAPIDS_X,	TURBO_ALL_CORES, &layout_groups },
+	{ INTEL_GRANITERAPIDS_D,	TURBO_ALL_CORES, &layout_groups },
 	{ INTEL_BARTLETTLAKE,		4, &layout_groups },
 	{ INTEL_ATOM_TREMONT_D,		4, &layout_groups },
 	{ INTEL_ATOM_CRESTMONT_X,	4, &layout_groups },
@@ -200,10 +200,10 @@ EXPORT_SYMBOL_IF_KUNIT(turbo_table_decode);
  */
 unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cores)
 {
-	unsigned int i;
+	unsigned int i, widest = table->bins[table->nr_bins - 1].cores;
 
 	if (cores != TURBO_SECOND_RATIO)
-		return table->bins[table->nr_bins - 1].cores < cores ? 1 : cores;
+		return cores <= widest || cores == TURBO_ALL_CORES ? cores : 1;
 
 	for (i = 1; i < table->nr_bins; i++) {
 		if (table->bins[i].ratio < table->bins[0].ratio)

@@ -33,8 +33,9 @@ struct turbo_layout {
 			  const u64 *limits);
 };
 
-/* In place of a number of cores: the fewest that give the second highest ratio */
+/* In place of a number of cores: the fewest that give the second highest ratio; the widest bin */
 #define TURBO_SECOND_RATIO	0
+#define TURBO_ALL_CORES		255
 
 struct turbo_model {
 	u32				vfm;

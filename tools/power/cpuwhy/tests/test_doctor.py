@@ -13,6 +13,8 @@ CPU = "sys/devices/system/cpu"
 MODEL = "Intel(R) Core(TM) i5-2400 CPU @ 3.10GHz"
 LOG = ("[    0.000000] Linux version 6.12.117\n[    0.300000] smpboot: Estimated ratio of average"
        " max frequency by base frequency (times 1024): 1057\n")
+#: Of a server with 64 cores, 39 for 2.05 and 29 for 1.52 times its base clock of 1.9 GHz
+SERVER = "INTEL(R) XEON(R) PLATINUM 8592+"
 CPUINFO = (f"processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: {MODEL}\n"
            "flags\t\t: fpu aperfmperf\n\nprocessor\t: 1\n")
 TIMERS = ("cpu: 0\n  .idle_calls     : 5000\n  .idle_sleeps    : 3000\n"
@@ -48,6 +50,12 @@ def examine(root: Path, changes: dict[str, str | None]) -> list[doctor.Finding]:
 
 def test_nothing_to_say_of_a_good_machine(tmp_path: Path) -> None:
     assert examine(tmp_path, {}) == []
+
+
+def test_all_cores_of_a_server_are_right(tmp_path: Path) -> None:
+    assert examine(tmp_path, {
+        "proc/cpuinfo": CPUINFO.replace(MODEL, SERVER), doctor.FREQ_MAX: "255c",
+        "dmesg": LOG.replace("1057", "1562")}) == []
 
 
 # What is changed; about what the finding is, a part of what it says, and of the command.
@@ -89,6 +97,11 @@ MISTAKES: list[tuple[dict[str, str | None], str, str, str]] = [
     ({doctor.FREQ_MAX: "nominal",
       doctor.INVARIANCE: "turbo 1 3600\ncpu 0 scale 700 freq_max 1024 skipped 0"},
      "freq_max", "is 1024/1024", "echo 4c"),
+    ({"proc/cpuinfo": CPUINFO.replace(MODEL, SERVER), doctor.FREQ_MAX: "4c",
+      doctor.INVARIANCE: "turbo 32 3900\ncpu 0 scale 700 freq_max 2101 skipped 0"},
+     "freq_max", "is 2101/1024 of base, real parts of this name have 1562", "echo 255c"),
+    ({"proc/cpuinfo": CPUINFO.replace(MODEL, SERVER), "dmesg": LOG.replace("1057", "1670")},
+     "freq_max", "is 1670/1024 of base, real parts of this name have 2101", "the kernel"),
     ({"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
      "clock", "clocksource hpet", "firmware"),
     ({f"{CPU}/cpuidle/current_driver": "none"}, "idle", "no cpuidle driver", "intel_idle"),

@@ -11,11 +11,11 @@ enum layout { BYTES, GROUPS, DELTAS, ATOM };
 static const struct exception {
 	unsigned int model;
 	enum layout layout;
-	unsigned int cores;	/* 0: second highest */
+	unsigned int cores;	/* 0: second highest, 255: all */
 } exceptions[] = {
-	{ 0x55, GROUPS, 4 }, { 0x6a, GROUPS, 4 }, { 0x6c, GROUPS, 4 },
-	{ 0x8f, GROUPS, 4 }, { 0xcf, GROUPS, 4 }, { 0xad, GROUPS, 4 },
-	{ 0xae, GROUPS, 4 }, { 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 },
+	{ 0x55, GROUPS, 4 }, { 0x6a, GROUPS, 255 }, { 0x6c, GROUPS, 255 },
+	{ 0x8f, GROUPS, 255 }, { 0xcf, GROUPS, 255 }, { 0xad, GROUPS, 255 },
+	{ 0xae, GROUPS, 255 }, { 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 },
 	{ 0xb6, GROUPS, 4 }, { 0xdd, GROUPS, 4 }, { 0xd7, GROUPS, 4 },
 	{ 0x5c, GROUPS, 1 }, { 0x5f, GROUPS, 1 }, { 0x7a, GROUPS, 1 },
 	{ 0x37, ATOM, 1 }, { 0x4d, ATOM, 1 }, { 0x4a, ATOM, 1 },
@@ -54,15 +54,19 @@ static unsigned int byte(uint64_t value, unsigned int i)
 /* freq_max as a ratio, from one register of ratios and one of counts */
 static unsigned int turbo(struct exception m, uint64_t limit, uint64_t counts)
 {
-	unsigned int i;
+	unsigned int i, widest = 0, ratio = 0;
 
 	switch (m.layout) {
 	case GROUPS:
 		for (i = 0; i < 8; i++) {
-			if (byte(limit, i) && byte(counts, i) >= m.cores)
-				return byte(limit, i);
+			if (!byte(limit, i) || byte(counts, i) <= widest)
+				continue;
+			widest = byte(counts, i);
+			ratio = byte(limit, i);
+			if (widest >= m.cores)
+				return ratio;
 		}
-		return byte(limit, 0);
+		return m.cores == 255 ? ratio : byte(limit, 0);
 	case DELTAS:
 		for (i = 2; i < 8; i++) {
 			if (byte(limit, i) >> 5)

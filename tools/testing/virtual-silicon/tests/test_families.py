@@ -36,10 +36,10 @@ class Published:
 
 
 PARTS = {
-    # the base kernel takes the fourth group (12 cores) for four cores
+    # the base kernel takes the fourth group (12 cores) for four cores, ours all
     "sapphire-rapids": Published(
         800, 2000, {2: 3800, 4: 3800, 8: 3600, 12: 3400, 16: 3200, 24: 3100, 32: 3000,
-                    56: 3000}, 3400 * 1024 // 2000, 3800 * 1024 // 2000),
+                    56: 3000}, 3400 * 1024 // 2000, 3000 * 1024 // 2000),
     # as many cores as turbostat prints
     "e5-2698-v4": Published(
         1200, 2200, {1: 3600, 2: 3600, 3: 3400, 4: 3300, 5: 3200, 6: 3100, 7: 3000, 8: 2900},
@@ -54,10 +54,10 @@ PARTS = {
     "platinum-8180": Published(
         1000, 2500, {2: 3800, 4: 3600, 8: 3500, 12: 3500, 16: 3500, 20: 3400,
                      24: 3300, 28: 3200}, 3600 * 1024 // 2500, 3600 * 1024 // 2500),
-    # the base kernel takes the fourth group (16 cores) for four cores
+    # the base kernel takes the fourth group (16 cores) for four cores, ours all
     "platinum-8380": Published(
         800, 2300, {2: 3400, 4: 3400, 8: 3400, 16: 3300, 20: 3200, 24: 3200,
-                    32: 3100, 40: 3000}, 3300 * 1024 // 2300, 3400 * 1024 // 2300),
+                    32: 3100, 40: 3000}, 3300 * 1024 // 2300, 3000 * 1024 // 2300),
     # one core, in both
     "pentium-n4200": Published(
         800, 1100, {1: 2500, 2: 2400, 3: 2400, 4: 2300},

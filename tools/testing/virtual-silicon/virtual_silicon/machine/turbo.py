@@ -102,13 +102,16 @@ def steps(pairs: list[tuple[int, int]], cores: int, base: int) -> list[tuple[int
     return [*out[:-1], (cores, out[-1][1])]
 
 
-#: The kernel's rule takes the clock with so many active cores for the highest; on these
+#: The base's rule takes the clock with so many active cores for the highest; on these
 #: models that with one.
 CORES, ONE_CORE = 4, {0x5C, 0x5F, 0x7A}
+#: Servers since Ice Lake: the series takes the clock with all cores active.
+ALL_CORES = {0x6A, 0x6C, 0x8F, 0xAD, 0xAE, 0xCF}
 
 
-def freq_max(model: int, values: dict[int, int], base: int) -> int | None:
-    """Over base in 1/1024, by that rule; None where registers that it needs were not read."""
+def freq_max(model: int, values: dict[int, int], base: int, patched: bool = True) -> int | None:
+    """Over base in 1/1024, by the rule of the series or by the base's, which reads the
+    registers of some models wrongly; None where those that it needs were not read."""
     which = layout(model)
     if which == "atom" or not base or (which == "groups" and TURBO_RATIO_LIMIT1 not in values):
         return None
@@ -117,6 +120,8 @@ def freq_max(model: int, values: dict[int, int], base: int) -> int | None:
         return None
     if which == "deltas":	# two levels: the second
         ratio = next((r for _, r in pairs if r < pairs[0][1]), base)
+    elif patched and model in ALL_CORES:
+        ratio = max(pairs, key=lambda pair: pair[0])[1]
     else:
         cores = 1 if model in ONE_CORE else CORES
         # Fewer cores than that: the highest there is

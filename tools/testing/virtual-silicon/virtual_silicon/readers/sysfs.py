@@ -121,7 +121,8 @@ def invariance_ratio(dmesg: str) -> int | None:
 
 
 def turbo_ratio(m: Machine, msrs: dict[int, int | None], active: int = 4) -> int | None:
-    """1024 * turbo with `active` cores / base, worked out from the registers."""
+    """1024 * turbo with `active` cores / base, worked out from the registers; with more
+    than there are that of all."""
     known = {msr: value for msr, value in msrs.items() if value is not None}
     if not {intel.PLATFORM_INFO, turbo.TURBO_RATIO_LIMIT} <= set(known):
         return None

@@ -16,6 +16,7 @@ from pathlib import Path
 from ...errors import GuestError
 from ...guest.boot import Result
 from ...guest.job import Job
+from ...machine import turbo
 from ...machine.machine import Machine
 from ...readers import plot, sysfs, trace
 from ..sensitivity import conclusions
@@ -116,12 +117,13 @@ def _numbers(results: dict[str, Result], name: str) -> list[list[float]]:
 
 def _ratios(m: Machine, results: dict[str, Result]) -> list[str]:
     said = [sysfs.invariance_ratio(results[kernel].text("dmesg")) for kernel in KERNELS]
-    true = sysfs.turbo_ratio(m, sysfs.msr_values(results["base"].text("registers")))
+    cores, said_of = (m.cores, "all") if m.model in turbo.ALL_CORES else (4, "4")
+    true = sysfs.turbo_ratio(m, sysfs.msr_values(results["base"].text("registers")), cores)
     off = [abs((value or 0) - (true or 0)) for value in said]
     verdict = "same" if off[0] == off[1] else "better" if off[1] < off[0] else "worse"
     return ["clock that counts as highest, 1024 is the base clock",
             *(str(value or "off") for value in said), verdict,
-            f"the turbo registers, read beside the kernel, say {true} for 4 cores"]
+            f"the turbo registers, read beside the kernel, say {true} for {said_of} cores"]
 
 
 def _fault(results: dict[str, Result]) -> list[str]:

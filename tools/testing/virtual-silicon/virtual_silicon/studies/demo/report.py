@@ -65,10 +65,11 @@ def _invariance(c: Config, result: Result) -> Rows:
     """The kernel's ratio, and below it the one worked out from the registers."""
     msrs = sysfs.msr_values(result.text("registers"))
     said = sysfs.invariance_ratio(result.text("dmesg"))
-    four, one = (_text(sysfs.turbo_ratio(c.machine, msrs, active)) for active in (4, 1))
+    four, one, every = (_text(sysfs.turbo_ratio(c.machine, msrs, active))
+                        for active in (4, 1, c.machine.cores))
     return [["frequency invariance", "off (no message from the kernel)" if said is None
              else f"on, ratio {said}/1024"],
-            ["  from the registers", f"{four} for 4 active cores, {one} for 1"]]
+            ["  from the registers", f"{four} for 4 active cores, {one} for 1, {every} for all"]]
 
 
 def _overview(c: Config, result: Result) -> Rows:

@@ -2,7 +2,7 @@
 /*
  * Reads "model base limit limit1 limit2" (hexadecimal) from standard input, one
  * CPU a line, and prints what turbo_table.c makes of it: the layout, freq_max over
- * base in 1/1024 (0: nothing), and the bins.
+ * base in 1/1024 (0: nothing), the same if all cores did not count, and the bins.
  */
 #include "turbo_table.h"
 
@@ -17,16 +17,20 @@ int main(void)
 		const struct turbo_model *model = turbo_model_find(vfm);
 		u64 limits[TURBO_LIMIT_MSRS];
 		struct turbo_table table;
-		u32 ratio = 0;
+		unsigned int cores = model->cores;
+		u32 ratio = 0, four = 0;
 
 		for (i = 0; i < TURBO_LIMIT_MSRS; i++)
 			limits[i] = model->layout->limit_msrs[i] ? limit[i] : 0;
 
-		if (!turbo_table_decode(&table, model->layout, base, limits))
-			ratio = turbo_table_freq_max(&table,
-						     turbo_table_cores(&table, model->cores));
+		if (!turbo_table_decode(&table, model->layout, base, limits)) {
+			ratio = turbo_table_freq_max(&table, turbo_table_cores(&table, cores));
+			if (cores == TURBO_ALL_CORES)
+				cores = 4;
+			four = turbo_table_freq_max(&table, turbo_table_cores(&table, cores));
+		}
 
-		printf("%s %u", model->layout->name, ratio);
+		printf("%s %u %u", model->layout->name, ratio, four);
 		for (i = 0; i < table.nr_bins; i++)
 			printf(" %u:%u", table.bins[i].cores, table.bins[i].ratio);
 		putchar('\n');

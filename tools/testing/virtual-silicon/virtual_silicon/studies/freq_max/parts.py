@@ -3,8 +3,9 @@
 
 Both kernels' own sources are compiled in user space and asked about each row of
 data/turbo.csv whose turbo registers were read whole. Prints those on which the base
-differs from what virtual_silicon/machine/turbo.py makes of the registers, which is
-results/freq-max.csv. tests/test_freq_max.py keeps that up to date. Needs build/linux.
+differs from what virtual_silicon/machine/turbo.py makes of the registers by the base's
+own rule ("registers"), and what ours takes: results/freq-max.csv. tests/test_freq_max.py
+keeps that up to date. Needs build/linux.
 """
 from __future__ import annotations
 
@@ -39,14 +40,15 @@ class Row:
     def base_ratio(self) -> int:
         return self.registers[0xCE] >> 8 & 0xFF
 
-    def right(self) -> int | None:
-        """By the registers' description; None where some were not read."""
-        return turbo.freq_max(self.model, self.registers, self.base_ratio)
+    def right(self, patched: bool = True) -> int | None:
+        """By the registers' description and the rule of one kernel; None where some were
+        not read."""
+        return turbo.freq_max(self.model, self.registers, self.base_ratio, patched)
 
     @property
     def error(self) -> float:
-        """Of the base's value, in per cent of the right one."""
-        return 100 * (self.base / (self.right() or self.base) - 1)
+        """Of the base's value, in per cent of what it means to read."""
+        return 100 * (self.base / (self.right(patched=False) or self.base) - 1)
 
 
 def base_rule() -> str:
@@ -113,11 +115,12 @@ def short(name: str) -> str:
 def write(found: list[Row], file: TextIO) -> None:
     """Where the base is wrong, the worst first."""
     read = [r for r in found if r.right() is not None]
-    wrong = [r for r in read if r.right() != r.base]
+    wrong = [r for r in read if r.right(patched=False) != r.base]
     file.write(f"# {len(wrong)} of {len(read)} parts: freq_max over the base clock, in 1/1024\n")
     table = csv.writer(file, lineterminator="\n")
-    table.writerow(("part", "family", "base", "ours", "error of the base %"))
-    table.writerows((short(r.name), family(r.model), r.base, r.ours, f"{r.error:+.1f}")
+    table.writerow(("part", "family", "base", "registers", "error of the base %", "ours"))
+    table.writerows((short(r.name), family(r.model), r.base, r.right(patched=False),
+                     f"{r.error:+.1f}", r.ours)
                     for r in sorted(wrong, key=lambda r: r.error))
 
 

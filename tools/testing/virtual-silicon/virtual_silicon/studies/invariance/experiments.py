@@ -23,7 +23,8 @@ from . import utilisation as util
 def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job) -> Result:
     return options.answers(args, [Guest(
         f"{name}-{Path(args.kernel).name}", m, cpus, paths.kernel(args.kernel), job,
-        "intel_pstate=passive cpufreq.default_governor=performance", trace=True)],
+        "intel_pstate=passive cpufreq.default_governor=performance aperfmperf.freq_max=4c",
+        trace=True)],
         selftests=paths.selftests())[0]
 
 
