@@ -85,6 +85,7 @@ int main(void)
 
 	ksft_print_header();
 	need_counters();
+	need_invariance();
 	while (cpu && is_nohz_full(cpu))
 		cpu--;
 	if (!write_msr(cpu, MSR_APERF, 1) || !write_msr(cpu, MSR_MPERF, 1))

@@ -109,6 +109,17 @@ static inline char *kernel_log(void)
 	return text;
 }
 
+/* Not for those who have switched it off at boot */
+static inline void need_invariance(void)
+{
+	char *text = kernel_log();
+	bool off = strstr(text, "freq_invariance: off, freq_max=off");
+
+	free(text);
+	if (off)
+		ksft_exit_skip("aperfmperf.freq_max=off: there is no invariance to test\n");
+}
+
 /* A CPU kept busy while others look at it */
 struct load {
 	pthread_t thread;

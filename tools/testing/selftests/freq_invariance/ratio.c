@@ -121,6 +121,7 @@ int main(void)
 
 	ksft_print_header();
 	need_counters();
+	need_invariance();
 	if (!is_intel())
 		ksft_exit_skip("only Intel CPUs have their turbo clocks in registers\n");
 	expected = expected_ratio();

@@ -838,11 +838,17 @@ def utilisation_kinds(m: Machine, cpus: int) -> Steps:
 LIMITED_RATIO = 12
 
 
+#: Of kselftests, those that say that there is nothing to test, and how they end.
+OFF_SELFTESTS = {"bad_samples": 4, "ratio": 4, "messages.sh": 0}
+
+
 def utilisation_off(m: Machine, cpus: int) -> Steps:
     """Without invariance: what the frequency of a busy CPU is said to be."""
     frequency = f"cat $CPU/cpu{utilisation.CPU}/cpufreq/scaling_cur_freq"
     yield ("load", f"vs-load -c {utilisation.CPU} -t 1.5 & "
            f"for i in $(seq 10); do sleep 0.1; {frequency}; done; wait")
+    for test in OFF_SELFTESTS:
+        yield test, f"/selftests/freq_invariance/{test}"
 
 
 def utilisation_faults(m: Machine, cpus: int) -> Steps:

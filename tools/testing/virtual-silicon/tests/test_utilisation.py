@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 from guests import Guests
-from scenarios import KINDS_KHZ, KINDS_MARKS, LIMITED_RATIO
+from scenarios import KINDS_KHZ, KINDS_MARKS, LIMITED_RATIO, OFF_SELFTESTS
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.studies.invariance import pelt
@@ -98,6 +98,14 @@ def test_frequency_is_measured_where_invariance_is_off(result: Result) -> None:
     """What was asked for is three times as much."""
     khz = [int(word) for word in result.text("load").split() if word.isdigit()][:10]
     assert khz[2:] == pytest.approx([LIMITED_RATIO * 100_000] * 8, rel=0.02)
+
+
+@pytest.mark.boots("utilisation-off")
+@pytest.mark.parametrize("test,status", OFF_SELFTESTS.items())
+def test_selftests_skip_what_is_off(result: Result, test: str, status: int) -> None:
+    text = result.text(test)
+    assert result.step_status(test) == status, text
+    assert "aperfmperf.freq_max=off" in text and "not ok" not in text
 
 
 class TestFaults:
