@@ -39,7 +39,7 @@ void sched_chain_use(bool use)
 	schedule_work(&chain_work);
 }
 
-static u32 chain_clock(struct rq *rq)
+static u64 chain_clock(struct rq *rq)
 {
 	return rq_clock(rq) >> 10;
 }
@@ -50,16 +50,10 @@ static u32 chain_capacity(struct rq *rq)
 }
 
 /* The CPU asks for the most that a task needed lately. */
-static void chain_ask(struct rq *rq, struct task_struct *p, u32 slack)
+static void chain_ask(struct rq *rq, struct task_struct *p)
 {
-	struct sched_chain *c = &p->chain;
-	u32 need;
+	u32 need = chain_need(&p->chain, READ_ONCE(p->se.avg.util_avg));
 
-	if (!chain_counts(c, slack))
-		return;
-
-	chain_count(c, slack, chain_capacity(rq));
-	need = chain_need(c, READ_ONCE(p->se.avg.util_avg));
 	if (need < rq->chain_util && !chain_lapsed(rq->chain_stamp, jiffies))
 		return;
 	/* Other CPUs of a policy read them, at any time. */
@@ -67,11 +61,19 @@ static void chain_ask(struct rq *rq, struct task_struct *p, u32 slack)
 	WRITE_ONCE(rq->chain_stamp, jiffies);
 }
 
+static void chain_update(struct rq *rq, struct task_struct *p, u32 slack)
+{
+	if (!chain_counts(&p->chain, slack))
+		return;
+
+	chain_count(&p->chain, slack, chain_capacity(rq));
+	chain_ask(rq, p);
+}
+
 /* What chains make the CPU ask for, until no task renews it; sched_ext asks for its own. */
 unsigned long __cpu_util_chain(struct rq *rq)
 {
-	if (!sched_feat(CHAINS) || scx_enabled() ||
-	    chain_lapsed(READ_ONCE(rq->chain_stamp), jiffies))
+	if (scx_enabled() || chain_lapsed(READ_ONCE(rq->chain_stamp), jiffies))
 		return 0;
 	return READ_ONCE(rq->chain_util);
 }
@@ -94,11 +96,21 @@ void __sched_chain_waking(struct task_struct *p)
 /* @p has been woken, and is about to be queued. */
 void __sched_chain_woken(struct rq *rq, struct task_struct *p)
 {
-	chain_ask(rq, p, chain_woken(&p->chain, chain_clock(rq)));
+	chain_update(rq, p, chain_woken(&p->chain, chain_clock(rq)));
 }
 
-/* @p was on a run queue until now: a tick finds it running, it is about to sleep, or is new. */
+/* @p was on a run queue until now: a tick finds it running, or it is about to sleep. */
 void __sched_chain_run(struct rq *rq, struct task_struct *p)
 {
-	chain_ask(rq, p, chain_run(&p->chain, chain_clock(rq), p->se.sum_exec_runtime >> 10));
+	if (is_idle_task(p))
+		return;
+	chain_update(rq, p, chain_run(&p->chain, chain_clock(rq), p->se.sum_exec_runtime >> 10));
+}
+
+/* current has created @p, which is about to be queued. */
+void __sched_chain_new(struct rq *rq, struct task_struct *p)
+{
+	WRITE_ONCE(current->chain.issued, true);
+	chain_new(&p->chain, chain_clock(rq));
+	chain_ask(rq, p);
 }

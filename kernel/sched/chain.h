@@ -21,8 +21,8 @@
  * low clock counts for less, and is made good for by the next rest. A chain that does not
  * rest for long gets there by its time alone, as no share of it is known.
  *
- * Time is in units of 1024 ns of run queue clocks, and wraps after 73 minutes; what is
- * wrong after a sleep of just that long is right again after the half-life.
+ * Time is in units of 1024 ns of run queue clocks. A chain of which nothing was heard for
+ * a second is forgotten, so that differences of what has 32 bits do not wrap.
  */
 #ifndef _KERNEL_SCHED_CHAIN_H
 #define _KERNEL_SCHED_CHAIN_H
@@ -35,6 +35,7 @@
 #define CHAIN_HALF_SHIFT	15
 #define CHAIN_HALF	((u32)BIT(CHAIN_HALF_SHIFT))	/* half-life of the average: 34 ms */
 #define CHAIN_LAG	(CHAIN_HALF / 4)	/* more lost time than that is never made good */
+#define CHAIN_GONE	(32 * CHAIN_HALF)	/* after that a chain is forgotten: 1.07 s */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
 #define CHAIN_TRIES	2			/* so many wake-ups that do not close a loop end it */
 #define CHAIN_GRAIN	64			/* less work is counted with what follows */
@@ -81,10 +82,18 @@ static inline bool chain_counts(const struct sched_chain *c, u32 slack)
 	return slack || c->ran >= CHAIN_GRAIN;
 }
 
-/* How long after @c->time is @now? Clocks of CPUs differ. */
-static inline u32 chain_passed(const struct sched_chain *c, u32 now)
+/* Advance @c->time to @now: by how much? Clocks of CPUs differ. */
+static inline u32 chain_pass(struct sched_chain *c, u64 now)
 {
-	return max((s32)(now - c->time), 0);
+	u64 passed = max_t(s64, now - c->time, 0);
+
+	c->time += passed;
+	if (passed < CHAIN_GONE)
+		return passed;
+	c->util = 0;
+	c->loop = 0;
+	c->issued = false;
+	return CHAIN_GONE;
 }
 
 /**
@@ -97,16 +106,33 @@ static inline u32 chain_passed(const struct sched_chain *c, u32 now)
  *
  * Return: for how long the chain rested
  */
-static inline u32 chain_run(struct sched_chain *c, u32 now, u32 exec)
+static inline u32 chain_run(struct sched_chain *c, u64 now, u32 exec)
 {
-	u32 passed = chain_passed(c, now);
-	u32 work = min(passed, exec - c->exec + CHAIN_WAKE);
+	u32 passed = chain_pass(c, now), work = 0;
 
-	c->time += passed;
+	if (passed < CHAIN_GONE)
+		work = min(passed, exec - c->exec + CHAIN_WAKE);
 	c->exec = exec;
 	c->ran += work;
 	c->rest += passed - work;
 	return passed - work;
+}
+
+/**
+ * chain_new - a task begins, as one that its parent woke
+ * @c: a copy of the parent's chain
+ * @now: present time
+ *
+ * The child keeps the parent's average and loop, for it does what the parent waits for.
+ * A child that ends soon, or does something else, may so ask for too much.
+ */
+static inline void chain_new(struct sched_chain *c, u64 now)
+{
+	chain_pass(c, now);
+	c->exec = 0;
+	c->ran = 0;
+	c->clock++;
+	c->issued = false;
 }
 
 /**
@@ -145,16 +171,15 @@ static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
  *
  * Return: for how long the chain rested
  */
-static inline u32 chain_woken(struct sched_chain *w, u32 now)
+static inline u32 chain_woken(struct sched_chain *w, u64 now)
 {
-	u32 passed = chain_passed(w, now), slack = passed;
+	u32 passed = chain_pass(w, now), slack = passed;
 
 	if (!w->handed)
 		w->rest += passed;
 	else if (w->loop)
 		slack = w->slack;
 	w->handed = false;
-	w->time += passed;
 	w->ran += passed - min(slack, passed);
 	return slack;
 }

@@ -7,7 +7,9 @@
 
 #define FULL		1024			/* capacity */
 #define UTIL(x)		((u32)(x) << CHAIN_UTIL_SHIFT)
-#define MS(x)		((u32)((x) * 1000000 / 1024))
+#define MS(x)		((u64)(x) * 1000000 / 1024)
+#define MINUTES(x)	MS(60000ULL * (x))
+#define DAYS(x)		MINUTES(24 * 60 * (x))
 
 static u32 util_of(const struct sched_chain *c)
 {
@@ -23,7 +25,7 @@ static bool near(u32 is, u32 want)
 }
 
 /* The task was on a run queue, and has run for @exec in all, or was asleep, until @now. */
-static void run(struct sched_chain *c, u32 now, u32 exec, u32 capacity)
+static void run(struct sched_chain *c, u64 now, u32 exec, u32 capacity)
 {
 	u32 slack = chain_run(c, now, exec);
 
@@ -31,7 +33,7 @@ static void run(struct sched_chain *c, u32 now, u32 exec, u32 capacity)
 		chain_count(c, slack, capacity);
 }
 
-static void woken(struct sched_chain *c, u32 now, u32 capacity)
+static void woken(struct sched_chain *c, u64 now, u32 capacity)
 {
 	u32 slack = chain_woken(c, now);
 
@@ -183,7 +185,7 @@ static void test_woken(struct kunit *test)
 		{ true, 0, 4096, 431, 7 },	/* of no loop */
 		{ false, 1, 0, 431, 7 + 8192 },	/* a timer */
 	};
-	const u32 now = 5000;
+	const u64 now = U32_MAX + 5000ULL;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -208,19 +210,106 @@ static void test_run(struct kunit *test)
 	} cases[] = {
 		{ 1000, 1000, 1000 }, { 1000, 744, 1000 }, { 1000, 743, 999 },
 		{ 1000, 0, 256 }, { 100, 0, 100 }, { 90000, 10000, 10256 },
-		{ 0, 500, 0 },
+		{ 0, 500, 0 }, { CHAIN_GONE - 1, 5 * CHAIN_GONE, CHAIN_GONE - 1 },
 	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sched_chain c = { .time = U32_MAX - 99, .exec = U32_MAX - 49, .rest = 7 };
-		u32 slack = chain_run(&c, c.time + cases[i].passed, c.exec + cases[i].exec);
+		u64 now = c.time + cases[i].passed;
+		u32 slack = chain_run(&c, now, c.exec + cases[i].exec);
 
 		KUNIT_EXPECT_EQ_MSG(test, c.ran, cases[i].work, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, slack, cases[i].passed - cases[i].work, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.rest, 7 + slack, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, c.time, U32_MAX - 99 + cases[i].passed, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.exec, U32_MAX - 49 + cases[i].exec, "row %d", i);
+	}
+}
+
+/*
+ * A chain of which nothing was heard for a second is forgotten, whatever wraps meanwhile,
+ * be it that its task slept, could not run, or that chains were off. A shorter sleep that
+ * the loop ends is work.
+ */
+static void test_gone(struct kunit *test)
+{
+	static const struct {
+		u64 time;
+		bool gone;
+	} cases[] = {
+		{ MS(900), false }, { CHAIN_GONE - 1, false }, { CHAIN_GONE, true },
+		{ MS(2000), true }, { MINUTES(35), true }, { MINUTES(36), true },
+		{ MINUTES(50), true }, { MINUTES(73), true }, { 1ULL << 31, true },
+		{ 1ULL << 32, true }, { (1ULL << 32) + MS(1), true },
+		{ DAYS(20), true }, { DAYS(25), true }, { DAYS(30), true }, { DAYS(50), true },
+	};
+	int i, how;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool gone = cases[i].gone;
+
+		for (how = 0; how < 3; how++) {	/* a task, a timer, or nobody wakes it */
+			struct sched_chain c = { .util = UTIL(700), .time = 5000, .exec = 77,
+						 .rest = 9, .loop = 2, .issued = true };
+			u64 now = c.time + cases[i].time;
+			u32 passed = gone ? CHAIN_GONE : cases[i].time;
+
+			if (how == 0)
+				chain_hand(&c, 9, 1);
+			if (how == 2)
+				run(&c, now, 77, FULL);
+			else
+				woken(&c, now, FULL);
+			KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d.%d", i, how);
+			KUNIT_EXPECT_EQ_MSG(test, c.loop, gone ? 0 : 2, "row %d.%d", i, how);
+			KUNIT_EXPECT_EQ_MSG(test, c.issued, !gone && how, "row %d.%d", i, how);
+			KUNIT_EXPECT_EQ_MSG(test, c.rest, 9 + (how == 0 ? 0 : how == 1 || gone ?
+					    passed : passed - CHAIN_WAKE), "row %d.%d", i, how);
+			KUNIT_EXPECT_EQ_MSG(test, c.ran, 0, "row %d.%d", i, how);
+			KUNIT_EXPECT_TRUE_MSG(test, near(util_of(&c), gone || how ? 0 : FULL),
+					      "row %d.%d: %u/16", i, how, util_of(&c));
+			KUNIT_EXPECT_EQ_MSG(test, chain_need(&c, FULL) > 1000, !gone && !how,
+					    "row %d.%d", i, how);
+		}
+	}
+}
+
+/* What a child has of its parent, which was accounted a while before */
+static void test_new(struct kunit *test)
+{
+	static const struct {
+		u64 before;
+		u32 util;
+		u8 loop;
+	} cases[] = {
+		{ 0, 700, 2 }, { MS(3), 700, 2 }, { CHAIN_GONE - 1, 700, 2 },
+		{ CHAIN_GONE, 0, 0 }, { MINUTES(50), 0, 0 }, { DAYS(25), 0, 0 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sched_chain parent = { .util = UTIL(700), .time = 1000, .exec = 5000,
+					      .ran = 50, .rest = 9, .clock = U32_MAX, .loop = 2,
+					      .issued = true };
+		struct sched_chain c = parent;
+		u64 now = parent.time + cases[i].before;
+
+		chain_new(&c, now);
+		KUNIT_EXPECT_EQ_MSG(test, c.util, UTIL(cases[i].util), "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.loop, cases[i].loop, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.exec, 0, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.ran, 0, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.rest, 9, "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, c.issued, "row %d", i);
+		/* It ends, which wakes the parent. */
+		chain_run(&c, now + 400, 400);
+		KUNIT_EXPECT_EQ_MSG(test, c.ran, 400, "row %d", i);
+		chain_hand(&parent, c.rest, c.clock);
+		KUNIT_EXPECT_EQ_MSG(test, parent.loop, 2, "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, parent.issued, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, parent.slack, 0, "row %d", i);
 	}
 }
 
@@ -278,7 +367,8 @@ static void test_need(struct kunit *test)
 static void test_lapse(struct kunit *test)
 {
 	static const u32 stamps[] = { 0, 1000, INT_MAX, U32_MAX - 5 };
-	int i;
+	static const u32 days[] = { 20, 25, 30, 50 };
+	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(stamps); i++) {
 		KUNIT_EXPECT_FALSE(test, chain_lapsed(stamps[i], stamps[i]));
@@ -287,6 +377,11 @@ static void test_lapse(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] + BIT(31)));
 		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] + BIT(31) + 1));
 		KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], stamps[i] - 1));
+		for (j = 0; j < ARRAY_SIZE(days); j++) {
+			u32 now = stamps[i] + days[j] * 24 * 60 * 60 * (u64)HZ;
+
+			KUNIT_EXPECT_TRUE(test, chain_lapsed(stamps[i], now));
+		}
 	}
 }
 
@@ -406,11 +501,12 @@ static const struct scene scenes[] = {
 /* A task, and the same as if nobody ever woke it, whose average is its utilization */
 struct actor {
 	struct sched_chain c, own;
-	u32 exec, since;
+	u32 exec;
+	u64 since;
 	bool awake, waits;
 };
 
-static void act(struct actor *a, struct actor *other, char does, u32 now, u32 capacity)
+static void act(struct actor *a, struct actor *other, char does, u64 now, u32 capacity)
 {
 	struct actor *woken_one = other;
 
@@ -448,7 +544,7 @@ static int actor_of(const struct scene *s, char letter, int number)
 	return letter == 'p' ? TASKS + number % s->pool : letter - 'a';
 }
 
-static void play(const struct scene *s, struct actor *actors, u32 begin)
+static void play(const struct scene *s, struct actor *actors, u64 begin)
 {
 	int i, number;
 
@@ -460,14 +556,14 @@ static void play(const struct scene *s, struct actor *actors, u32 begin)
 
 			if (s->steps[i].does >= 'a')
 				b = &actors[actor_of(s, s->steps[i].does, number)];
-			act(a, b, s->steps[i].does, begin + (u32)(us * 1000 / 1024), s->capacity);
+			act(a, b, s->steps[i].does, begin + us * 1000 / 1024, s->capacity);
 		}
 	}
 }
 
 static void test_scenes(struct kunit *test)
 {
-	static const u32 begins[] = { MS(200), U32_MAX - MS(300) };
+	static const u64 begins[] = { MS(200), U32_MAX - MS(300), DAYS(25), DAYS(400) };
 	struct actor *actors = kunit_kzalloc(test, (TASKS + POOL) * sizeof(*actors), GFP_KERNEL);
 	int i, j, k;
 
@@ -503,6 +599,8 @@ static struct kunit_case chain_cases[] = {
 	KUNIT_CASE(test_hand),
 	KUNIT_CASE(test_woken),
 	KUNIT_CASE(test_run),
+	KUNIT_CASE(test_gone),
+	KUNIT_CASE(test_new),
 	KUNIT_CASE(test_grain),
 	KUNIT_CASE(test_clock_behind),
 	KUNIT_CASE(test_need),

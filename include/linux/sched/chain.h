@@ -6,8 +6,8 @@
 
 /**
  * struct sched_chain - what is known of the chain that a task is part of
- * @util: share of the time in which the chain had work, << CHAIN_UTIL_SHIFT
  * @time: until when the task is accounted, in 1024 ns, as all that follows
+ * @util: share of the time in which the chain had work, << CHAIN_UTIL_SHIFT
  * @exec: its runtime by then
  * @ran: work that @util does not have yet
  * @lag: time lost to a low clock that no rest has made good
@@ -21,8 +21,8 @@
  * See kernel/sched/chain.h.
  */
 struct sched_chain {
+	u64	time;
 	u32	util;
-	u32	time;
 	u32	exec;
 	u32	ran;
 	u32	lag;

@@ -35,13 +35,25 @@ static void count(struct sched_chain *c, u32 slack, u32 capacity)
 		PROPERTY(c->util <= old.util);
 }
 
-static void woken(struct sched_chain *w, u32 now, u32 capacity)
+/* Of how much of the time since does the chain know? */
+static u32 passed(const struct sched_chain *old, const struct sched_chain *c, u64 now)
+{
+	u64 time = now > old->time ? now - old->time : 0;
+
+	PROPERTY(c->time == old->time + time);
+	if (time < CHAIN_GONE)
+		return time;
+	PROPERTY(!c->loop && !c->issued && !c->util);
+	return CHAIN_GONE;
+}
+
+static void woken(struct sched_chain *w, u64 now, u32 capacity)
 {
 	struct sched_chain old = *w;
-	u32 slept = max((s32)(now - old.time), 0);
 	u32 slack = chain_woken(w, now);
+	u32 slept = passed(&old, w, now);
 
-	PROPERTY(!w->handed && w->time == old.time + slept);
+	PROPERTY(!w->handed);
 	PROPERTY(w->ran == old.ran + slept - min(slack, slept));
 	PROPERTY(w->rest == old.rest + (old.handed ? 0 : slept));
 	/* Only a loop makes work of sleep */
@@ -50,14 +62,13 @@ static void woken(struct sched_chain *w, u32 now, u32 capacity)
 	count(w, slack, capacity);
 }
 
-static void ran(struct sched_chain *c, u32 now, u32 exec, u32 capacity)
+static void ran(struct sched_chain *c, u64 now, u32 exec, u32 capacity)
 {
 	struct sched_chain old = *c;
-	u32 passed = max((s32)(now - old.time), 0);
 	u32 slack = chain_run(c, now, exec);
 
-	PROPERTY(c->time == old.time + passed && c->exec == exec);
-	PROPERTY(c->ran + slack == old.ran + passed && c->rest == old.rest + slack);
+	PROPERTY(c->exec == exec);
+	PROPERTY(c->ran + slack == old.ran + passed(&old, c, now) && c->rest == old.rest + slack);
 	/* Nobody works for longer than it runs. */
 	PROPERTY(c->ran - old.ran <= exec - old.exec + CHAIN_WAKE);
 	count(c, slack, capacity);
@@ -83,7 +94,8 @@ static void hand(struct sched_chain *w, struct sched_chain *from)
 static void one(struct input *in)
 {
 	struct sched_chain tasks[TASKS] = {};
-	u32 now = take(in, 4), execs[TASKS] = {};
+	u64 now = take(in, 4);
+	u32 execs[TASKS] = {};
 
 	decays(take(in, 4) % (CHAIN_FULL + 1), take_any(in, 32));
 	for (int i = 0; i < TASKS; i++)
