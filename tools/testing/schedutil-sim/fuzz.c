@@ -14,7 +14,8 @@
  *		or all that a busy CPU may have, if it needs that but for 1/32
  *  late	a rise is requested by the first call after the window. "contract=ours": on a
  *		busy CPU one of less than 1/16 when it has been wanted for SETTLE
- *  stuck	a fall is requested by the first call after the window if the CPU has idled.
+ *  stuck	a fall is requested by the first call after the window if the CPU has idled
+ *		for long.
  *		"contract=ours": by the first call of all after the CPU has idled, unless
  *		the CPU is idle and calls itself; if it is smaller than 1/64, perhaps never;
  *		with several CPUs a tick later, and so is one that a clamp asks for
@@ -412,6 +413,7 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 
 		require(REMOTE, !o.requested && !queued, "by a CPU that may not");
 		o.refused |= bandwidth(cpu) > o.floor_min[cpu];
+		st.called_last = st.seq;	/* It may have needed what there is. */
 		return;
 	}
 	judge(cpu, flags, leaving, queued);
@@ -469,20 +471,12 @@ static void new_signals(int cpu)
 
 static bool fair_server(void) { return !(st.features & BARE) && !shim_scx_switched_all; }
 
-/* The clock of an idle CPU says so; the base knows when it began. */
-static void idles_until_now(int cpu)
-{
-	shim_rq[cpu].clock_idle = clock_of(cpu);
-	if (run.ours && m.online >> cpu & 1)
-		st.idled = ++st.seq;
-}
 
 static void wake(int cpu, unsigned int flags)
 {
 	struct rq *rq = &shim_rq[cpu];
 
-	idles_until_now(cpu);
-	st.saturated[cpu] = st.may_saturate[cpu] = false;
+	rq->clock_idle = clock_of(cpu);	/* that of an idle CPU goes on */
 	rq->cfs.avg.util_est = shim_scx_switched_all ? 0 : 1 + rnd(shim_capacity);
 	new_signals(cpu);
 	if (fair_server())
@@ -509,6 +503,9 @@ static void sleep(int cpu)
 	rq->curr->__state = TASK_RUNNING;
 	rq->curr = rq->idle;
 	rq->clock_idle = rq->idle_stamp = clock_of(cpu);
+	if (rnd(3))
+		return;
+	/* It will idle for long. */
 	rq->idle_calls++;
 	if (m.online >> cpu & 1)
 		st.idled = ++st.seq;
@@ -554,7 +551,7 @@ static void idle_event(int cpu)
 
 		rq->cfs.avg.util_avg = rq->cfs.avg.util_avg * (700 + rnd(300)) / 1024;
 		rq->cfs.avg.runnable_avg = rq->cfs.avg.util_avg;
-		idles_until_now(cpu);
+		shim_rq[cpu].clock_idle = clock_of(cpu);
 		call(from, cpu, 0, true);	/* another CPU balances */
 	}
 }

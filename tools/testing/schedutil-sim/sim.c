@@ -136,6 +136,13 @@ static void run_task(int cpu)
 	shim_rq[cpu].curr = &m.running[cpu];
 }
 
+/* The clock of an idle CPU goes on. Its tick stops if the idle time is longer than one. */
+static void idle_until_now(struct rq *rq)
+{
+	rq->idle_calls += m.now - rq->clock_idle >= shim_tick_ns;
+	rq->clock_idle = m.now;
+}
+
 static void task_wake(struct task *t, double work)
 {
 	bool attach = t->fresh;
@@ -143,9 +150,8 @@ static void task_wake(struct task *t, double work)
 	t->work = work;
 	t->runnable = true;
 	t->fresh = false;
-	/* The clock of an idle CPU goes on until now. */
 	if (shim_rq[t->cpu].curr == &m.idle[t->cpu])
-		shim_rq[t->cpu].clock_idle = m.now;
+		idle_until_now(&shim_rq[t->cpu]);
 	changed(t->cpu, attach, 0);
 	run_task(t->cpu);
 }
@@ -165,7 +171,6 @@ static void task_sleep(struct task *t)
 	if (!running_on(cpu)) {
 		shim_rq[cpu].curr = &m.idle[cpu];
 		shim_rq[cpu].clock_idle = m.now;
-		shim_rq[cpu].idle_calls++;
 	}
 }
 
@@ -179,7 +184,6 @@ static void task_migrate(struct task *t, int cpu)
 		if (!running_on(old)) {
 			shim_rq[old].curr = &m.idle[old];
 			shim_rq[old].clock_idle = m.now;
-			shim_rq[old].idle_calls++;
 		}
 	}
 	changed(cpu, true, 0);
