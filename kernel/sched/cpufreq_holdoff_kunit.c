@@ -48,6 +48,8 @@ static void test_range(struct kunit *test)
 	holdoff_forget(&h, 160);
 	holdoff_set(&h, 100);
 	KUNIT_EXPECT_EQ_MSG(test, h.lo, 98, "noise of a small CPU");
+	holdoff_set(&h, 160);
+	KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, 200), "all of a small CPU");
 }
 
 /* Of what is forgotten only what is learned again is known. */
