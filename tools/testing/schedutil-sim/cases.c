@@ -20,6 +20,8 @@ static void request(unsigned long l, unsigned long min_perf)
 	requests++;
 }
 
+static bool keeps_tick;		/* what it idles is shorter than a tick */
+
 /* Calls each ms for @ms of a CPU that needs @util, and idles now and then if @idles */
 static void run(unsigned int ms, unsigned long util, bool idles)
 {
@@ -32,7 +34,7 @@ static void run(unsigned int ms, unsigned long util, bool idles)
 	for (unsigned int i = 0; i < ms; i++) {
 		m.now += MSEC;
 		if (idles && !(i % 8))
-			rq->clock_idle = m.now, rq->idle_calls++;
+			rq->clock_idle = m.now, rq->idle_calls += !keeps_tick;
 		m.now += 1000;
 		call_hook(0, 0, 0);
 	}
@@ -143,6 +145,36 @@ static void real_time(void)
 	run(1000, 10, true);
 }
 
+/* It needed much, and idles for less than a tick since then. */
+static void short_idle(void)
+{
+	begin(false, 500);
+	run(50, 700, true);
+	keeps_tick = true;
+	run(200, 100, true);
+}
+
+/* The tick cannot stop, whatever it idles. */
+static void no_nohz(void)
+{
+	tick_nohz_enabled = false;
+	short_idle();
+}
+
+/* It did more than its estimate once, and idles for less than a tick since then. */
+static void once_saturated(void)
+{
+	begin(false, 500);
+	run(50, 100, true);
+	keeps_tick = true;
+	m.running[0].se.avg.util_est = 60;
+	for (int i = 0; i < 7; i++) {
+		m.now += MSEC;
+		call_hook(0, 0, 0);
+	}
+	run(200, 100, true);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(void); } cases[] = {
@@ -151,7 +183,8 @@ int main(int argc, char **argv)
 		{ "clamp-rises", clamp_rises }, { "deadline-ends", deadline_ends },
 		{ "rate-limit", rate_limit }, { "clamp-elsewhere", clamp_elsewhere },
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
-		{ "real-time", real_time },
+		{ "real-time", real_time }, { "short-idle", short_idle },
+		{ "no-nohz", no_nohz }, { "once-saturated", once_saturated },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

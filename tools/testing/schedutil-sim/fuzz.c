@@ -19,8 +19,8 @@
  *		"contract=ours": by the first call of all after the CPU has idled, unless
  *		the CPU is idle and calls itself; if it is smaller than 1/64, perhaps never;
  *		with several CPUs a tick later, and so is one that a clamp asks for
- *  early	a fall of a CPU that has not idled since the last request, or a change in
- *		the window
+ *  early	a fall of a CPU that has not idled for long since the last request, or a
+ *		change in the window. "contract=ours": or that was saturated since then
  *  limits	the first call after a change of limits, and after the governor was started,
  *		requests what the utilisation asks for within the limits
  *  deadline	more deadline bandwidth is requested at once
@@ -73,7 +73,7 @@ static struct {
 	bool may_saturate[MAX_CPUS], saturated[MAX_CPUS];	/* since it was idle */
 	double boost[MAX_CPUS];		/* the most that IO gives, of 1024 */
 	u64 called[MAX_CPUS];		/* last call that counts for the boost */
-	unsigned long idled, changed, due, called_last;	/* numbers of calls */
+	unsigned long idled, boosted, changed, due, called_last;	/* numbers of calls */
 	unsigned long seq;
 } st;
 
@@ -235,7 +235,7 @@ static void judge_request(struct need n, int cpu, unsigned int flags, bool exemp
 	if (!on_perf_path() && !m.slow && o.level && !(m.every_limit && exempt))
 		require(USELESS, o.got != o.level, "the driver has this frequency");
 	if (o.got < o.level && !shared() && !exempt)
-		require(EARLY, st.idled > st.changed, "a fall, but the CPU has not idled");
+		require(EARLY, st.idled > st.changed || st.boosted >= st.changed, "a fall, but the CPU has not idled");
 }
 
 static void settled(void)
@@ -379,6 +379,8 @@ static void look_at_task(int cpu, bool looked)
 	    rq->curr == rq->idle || busy_for(cpu) < BUSY)
 		return;
 	st.may_saturate[cpu] |= more > -1 && left > -1;
+	if (st.may_saturate[cpu])
+		st.boosted = st.seq;
 	st.saturated[cpu] |= looked && more > 0 && left > 0;
 }
 
@@ -503,13 +505,13 @@ static void sleep(int cpu)
 	rq->curr->__state = TASK_RUNNING;
 	rq->curr = rq->idle;
 	rq->clock_idle = rq->idle_stamp = clock_of(cpu);
+	st.saturated[cpu] = st.may_saturate[cpu] = false;
 	if (rnd(3))
 		return;
 	/* It will idle for long. */
 	rq->idle_calls++;
 	if (m.online >> cpu & 1)
 		st.idled = ++st.seq;
-	st.saturated[cpu] = st.may_saturate[cpu] = false;
 }
 
 static void running_event(int cpu)
