@@ -646,13 +646,15 @@ _RATIOS = (f"{_SHOW}; dump $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq $CPU/cpufreq/
 
 
 #: Of each period of the work that schedutil chooses a clock for, what it takes at the CPU's
-#: highest clock.
-GOVERNED_SHARE = 0.6
+#: highest clock. The rest is long enough that the tick stops, or schedutil holds the clock.
+GOVERNED_SHARE, GOVERNED_MS = 0.6, 20
 
 
 def _governed(cpu: int, khz: int, work_permille: int) -> str:
-    units = int(MOVING_UNITS * 10 * GOVERNED_SHARE * khz / 3_800_000 * work_permille / 1000)
-    return (f"put schedutil {_FREQ}/scaling_governor; vs-util -c {cpu} -w {units} -n 130")
+    share = GOVERNED_SHARE * khz / 3_800_000 * work_permille / 1000
+    units = int(MOVING_UNITS * GOVERNED_MS * share)
+    return (f"put schedutil {_FREQ}/scaling_governor; vs-util -c {cpu} -w {units} "
+            f"-p {GOVERNED_MS * 1000} -n 130")
 
 
 def mixed(m: Machine, cpus: int, on: tuple[int, int], boost: bool = False) -> Steps:

@@ -13,7 +13,7 @@ import re
 
 import pytest
 from guests import Guests, each
-from scenarios import AMD_MODES, INTEL_MODES, MIXED, MOVES, MOVING_KHZ, SCENARIOS
+from scenarios import AMD_MODES, GOVERNED_MS, INTEL_MODES, MIXED, MOVES, MOVING_KHZ, SCENARIOS
 from test_invariance import state
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
@@ -113,7 +113,7 @@ def test_freq_max_of_p_and_e_cores(result: Result) -> None:
 def test_governor_gives_each_kind_what_it_needs(result: Result, which: int) -> None:
     """A quarter more than utilisation, which is at its highest a little above the mean."""
     ran = [r for _, r, _ in rows(result.text(f"governed-{which}"))]
-    busy = mean([b - a for a, b in zip(ran[60:], ran[61:])]) / PERIOD_NS
+    busy = mean([b - a for a, b in zip(ran[60:], ran[61:])]) / (GOVERNED_MS * 1e6)
     assert busy == pytest.approx(0.75, abs=0.03)
 
 
