@@ -95,6 +95,9 @@ BAD = [
     ("name = \"C6\"", "name = \"C1\"", "name = \"C6\"", "unique"),
     ("name = \"C6\"", "name = \"deep\"", "name = \"C6\"", "state name 'deep'"),
     ("v_max = 1.1", "v_max = 0.6", "v_max = 1.1", "below v_min"),
+    ("v_max = 1.1", "v_max = 1.1\nv_mhz = [1500]", "v_max = 1.1", "1 clocks but 0 voltages"),
+    ("v_max = 1.1", "v_max = 1.1\nv_volts = [0.8, 0.9]\nv_mhz = [2000, 1500]", "v_max = 1.1",
+     "v_mhz must rise"),
     ("tdp_w = 50", "tdp_w = 0", "tdp_w = 50", "allowed is 1 to 1000"),
     ("model = 94", "model = 300", "model = 94", "allowed is 0 to 255"),
     ("cores = 4", "cores = 0", "cores = 4", "allowed is 1 to 512"),
@@ -234,6 +237,26 @@ def test_what_a_file_says_stays(old: str, new: str,
                                 holds: Callable[[machine.Machine], bool]) -> None:
     assert not holds(parse(SHORT))
     assert holds(parse(SHORT.replace(old + "\n", new + "\n")))
+
+
+def test_voltage_goes_from_point_to_point() -> None:
+    """Those outside of the part's range do not count."""
+    m = parse(GOOD.replace("v_max = 1.1", "v_max = 1.1\nv_mhz = [500, 2000, 4000]\n"
+                           "v_volts = [0.2, 0.8, 1.6]"))
+    assert [m.voltage(ratio) for ratio in (8, 14, 20, 25, 30)] == pytest.approx(
+        [0.7, 0.75, 0.8, 0.95, 1.1])
+    straight = parse(GOOD)
+    assert straight.voltage(19) == pytest.approx(0.9)
+
+
+def test_usual_code_draws_less_than_what_the_tdp_is_for() -> None:
+    """And the traffic that goes with the TDP is not the cores'."""
+    text = GOOD.replace("capacitance_nf = 3.0", "activity = 0.5")
+    m, busy = parse(text), parse(text + "traffic_w = 8\n")
+    assert m.base_w() == pytest.approx(50)
+    assert 10 + 4 * (2 * m.dynamic_w(20) + m.leakage_w(20)) == pytest.approx(50)
+    assert busy.base_w() == pytest.approx(50)
+    assert 4 * 2 * (m.dynamic_w(20) - busy.dynamic_w(20)) == pytest.approx(8, rel=1e-4)
 
 
 @pytest.mark.parametrize("old,table,key", [

@@ -104,13 +104,18 @@ class Machine(Identity, Frequency):
         return ratio * self.bus_khz / 1000
 
     def voltage(self, ratio: int) -> float:
-        """Core voltage: linear between v_min and v_max."""
-        span = self.max_ratio - self.min_ratio
-        share = (ratio - self.min_ratio) / span if span else 1.0
-        return self.power.v_min + share * (self.power.v_max - self.power.v_min)
+        """Core voltage: linear from point to point of the part's range."""
+        power, at = self.power, self.mhz(ratio)
+        low, high = self.mhz(self.min_ratio), self.mhz(self.max_ratio)
+        curve = [(low, power.v_min)]
+        curve += [point for point in zip(power.v_mhz, power.v_volts) if low < point[0] < high]
+        curve.append((high, power.v_max))
+        above = next((i for i, point in enumerate(curve) if point[0] >= at and i), len(curve) - 1)
+        (left, low_v), (right, high_v) = curve[above - 1], curve[above]
+        return low_v + (at - left) / (right - left) * (high_v - low_v) if right > left else high_v
 
     def dynamic_w(self, ratio: int) -> float:
-        """What a busy core draws by switching: C*V^2*f*activity."""
+        """What a core that runs usual code draws by switching: C*V^2*f*activity."""
         return (self.power.capacitance_nf * 1e-9 * self.voltage(ratio)**2
                 * ratio * self.bus_khz * 1e3 * self.power.activity)
 
@@ -118,7 +123,7 @@ class Machine(Identity, Frequency):
         """Grows faster than the voltage; the cube is a fit, not physics."""
         return self.power.leakage_w * (self.voltage(ratio) / self.power.v_max)**3
 
-    def share_w(self, ratio: int, permille: int) -> float:
+    def share_w(self, ratio: int, permille: float) -> float:
         """A core at this clock that switches so much of what a busy one does."""
         return self.dynamic_w(ratio) * permille / 1000 + self.leakage_w(ratio)
 
@@ -149,10 +154,12 @@ class Machine(Identity, Frequency):
         return self.power.uncore_w * state.uncore_permille / 1000
 
     def base_w(self) -> float:
-        """Power of a package with all cores busy at base."""
+        """Power of a package with all cores at base, with the load that switches most."""
+        def core(ratio: int) -> float:
+            return self.share_w(ratio, 1000 / self.power.activity)
         first = self.cores - sum(kind.cores for kind in self.classes)
-        return self.power.uncore_w + first * self.active_w(self.base_ratio) + sum(
-            kind.cores * self.active_w(kind.base_ratio or self.base_ratio)
+        return self.power.uncore_w + self.power.traffic_w + first * core(self.base_ratio) + sum(
+            kind.cores * core(kind.base_ratio or self.base_ratio)
             * kind.power_permille / 1000 for kind in self.classes)
 
     def of_class(self, kind: CoreClass) -> Machine:
@@ -613,6 +620,11 @@ def _check_power(checker: Checker, t: Tables) -> None:
     if power.v_max < power.v_min:
         raise checker.fail(f"v_max {power.v_max} is below v_min {power.v_min}",
                            "power", "v_max")
+    if len(power.v_mhz) != len(power.v_volts):
+        raise checker.fail(f"{len(power.v_mhz)} clocks but {len(power.v_volts)} voltages",
+                           "power", "v_mhz")
+    if list(power.v_mhz) != sorted(set(power.v_mhz)):
+        raise checker.fail("v_mhz must rise", "power", "v_mhz")
     if t.features.waitpkg and not t.umwait.c02_exit_cycles:
         raise checker.fail("waitpkg needs [umwait] with c02_exit_cycles above zero",
                            "features", "waitpkg")

@@ -215,12 +215,19 @@ class Power:
     tdp_w: Annotated[float, Range(1, 1000)]
     uncore_w: NotNegative = field(metadata=DERIVED)	# a core is awake, at base or above
     uncore_low_permille: Permille = 1000	# of that at the lowest clock
+    traffic_w: NotNegative = 0.0		# more of it under the load that draws the TDP
     dram_w: NotNegative = 0.0
-    v_min: Volts
-    v_max: Volts
+    v_min: Volts				# at min_ratio
+    v_max: Volts				# at the highest ratio; between them points
+    v_mhz: tuple[Annotated[int, Range(100, 10_000)], ...] = ()
+    v_volts: tuple[Volts, ...] = ()
     leakage_w: NotNegative = field(metadata=DERIVED)	# per core at v_max
-    capacitance_nf: NotNegative = 0.0		# 0: such that all cores at base draw the TDP
-    activity: Annotated[float, Range(0.01, 1)] = 1.0
+    # 0: such that all cores at base draw the TDP with the load that switches most
+    capacitance_nf: NotNegative = 0.0
+    # What usual code, a thread a core, switches of that: on Zen 2 at 2.5 GHz the 64 cores draw
+    # 85.1 W in roco2's "compute" and, with two threads each, 163.5 W in "matmul"
+    # (tud-zih-energy/2021-rome-ee: roco2/conway.tsv).
+    activity: Annotated[float, Range(0.01, 1)] = 0.52
     pause_permille: Permille = 550		# of dynamic power, in PAUSE; assumed
     sibling_permille: Permille = 150		# more for a further thread; as on Zen 2
     energy_unit_shift: Annotated[int, Range(1, 31)] = 14	# 1/2^n J
