@@ -399,23 +399,32 @@ def rise(before: str, after: str, share: int = 1, threads: int = 0) -> Handler:
         lambda out: [(_watts(out[1]) - _watts(out[0])) / share], AC)
 
 
-def active_thread(row: Row, match: re.Match[str], name: str) -> Experiment:
-    """The same source has 99.1 W for all in C2: what is compared is the difference."""
-    steps = (_power(_zen()), _power(_zen(), "-P -c 1", 0.2))
-    return Experiment(_two(name), steps, lambda out: [ALL_C2_W + _watts(out[1]) - _watts(out[0])],
-                      f"{ALL_C2_W} W published for all in C2, and the {AC}")
-
-
-ALL_C2_W = 99.1
-
-
 def firestarter(row: Row, match: re.Match[str], name: str) -> Experiment:
-    """The clock that the current limit left is set; the load is work without memory."""
+    """The clock that the current limit left is set; the load is usual code."""
     m = machine.load(name)
     return Experiment(Guest(name, m.cores * m.threads),
                       (_power("clock 2000000", "-c all", 0.05),),
                       lambda out: [_watts(out[0])],
                       "all cores busy at the clock that the current limit left, 2.0 GHz")
+
+
+def rapl(row: Row, match: re.Match[str], name: str) -> Experiment:
+    """Of the packages or of all cores, in an idle state or under a load."""
+    m = machine.load(name)
+    packages = 2 if "both" in row.quantity else m.packages
+    threads = m.threads if "all threads" in row.quantity else 1
+    clock = re.match(r"([\d.]+) GHz", row.conditions)
+    before = f"clock {_khz(clock[1])}" if clock else \
+        "put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor"
+    state, seconds = match["state"], 0.02
+    if state:
+        before, seconds = f"rest_in {state} && {before}", 1.0
+    zone = "core" if "all cores," in row.quantity else "package"
+    return Experiment(
+        Guest(name, min(machine.MAX_CPUS, packages * m.cores * threads), threads=threads),
+        (_power(before, "-c none" if state else "-c all", seconds),),
+        lambda out: [_watts(out[0], zone)],
+        f"all CPUs in {state}, RAPL" if state else "all CPUs busy, RAPL")
 
 
 def c02_power(row: Row, match: re.Match[str], name: str) -> Experiment:
@@ -431,10 +440,15 @@ def c02_power(row: Row, match: re.Match[str], name: str) -> Experiment:
 def idle_power(row: Row, match: re.Match[str], name: str) -> Experiment:
     m = machine.load(name)
     zone = "core" if row.quantity.startswith("core") else "package"
-    cpus = min(machine.MAX_CPUS, m.cores * (1 if "one socket" in row.cpu else m.packages))
-    state = "rest_in C1E" if "no C6" in row.conditions else "true"
+    packages = 1 if "one socket" in row.cpu else m.packages
+    # Cores that rest draw next to nothing: fewer, but all packages.
+    cores = min(m.cores, machine.MAX_CPUS // packages)
+    state = "rest_in C1E" if "no C6" in row.conditions else \
+        "rest_in C1" if "C1% 99" in row.conditions else "true"
     step = "sleep 1; " + _power(state, seconds=5)
-    return Experiment(Guest(name, cpus, threads=1, append=""), (step,),
+    guest = Guest(name, packages * cores, cores if packages > 1 and cores < m.cores else 0,
+                  threads=1, append="")
+    return Experiment(guest, (step,),
                       lambda out: [_watts(out[0], zone)], "idle for 5 s, RAPL")
 
 
@@ -453,6 +467,7 @@ STAT = r"(?:, (?P<stat>\S.*))?$"
 
 UNCORE = "the clock of the uncore is not modelled"
 SYSTEM = "power of a whole system, of which CPU and its limits are a part"
+WALL = "at the wall; RAPL counts 36.5 W of it: rows of roco2"
 LICENCE = "no clocks for wide instructions are modelled: the emulator has no AVX-512"
 
 #: Kind, quantity, and what repeats it or why nothing does; the first that fits counts.
@@ -484,8 +499,7 @@ EXPERIMENTS: list[tuple[str, str, Handler | str]] = [
     ("cstate latency", r"wake-up from (?P<state>C\d\w*), local or active remote", below),
     ("cstate latency", r"wake-up from (?P<state>C\d\w*)" + STAT, signalled),
     ("cstate power", r"AC power / RAPL package, C0\.2 against POLL", c02_power),
-    ("cstate power", r"increase when the first core",
-     rise(_power(_zen()), _power(f"{_zen()} && rest_in C1 1"))),
+    ("cstate power", r"increase when the first core", WALL),
     ("cstate power", r"increase for each further core in C1",
      rise(_power(f"{_zen()} && rest_in C1 1"), _power(_zen() + "".join(
          f" && rest_in C1 {cpu}" for cpu in range(1, 6))), 4)),
@@ -493,7 +507,8 @@ EXPERIMENTS: list[tuple[str, str, Handler | str]] = [
      rise(_power(_zen(), "-P -c 1", 0.2), _power(_zen(), "-P -c 1-5", 0.2), 4)),
     ("cstate power", r"increase for the second thread",
      rise(_power(_zen(), "-P -c 2,4,6,8", 0.2), _power(_zen(), "-P -c 2-9", 0.2), 4, threads=2)),
-    ("cstate power", r"system AC power, one active thread", active_thread),
+    ("power", r"RAPL of (?:both packages|the package|all cores), (?:all threads "
+     r"(?P<state>\S+)|usual code on all (?:cores|threads))$", rapl),
     ("power", r"RAPL package under FIRESTARTER", firestarter),
     ("power|cstate power", r"system AC power", SYSTEM),
     ("idle power", r"(?:package|core) power", idle_power),
@@ -517,6 +532,8 @@ def machine_of(row: Row) -> tuple[str | None, bool]:
     """The machine of the row's part, and True; else one of the same family and model."""
     if "Skylake-SP" in row.cpu:
         return PREFERRED[6, 0x55], False
+    if "one socket" in row.cpu:
+        return {0x31: "epyc-7742", 0x1: "epyc-7763"}[row.model or 0], False
     wanted = _words(row.cpu)
     same = []
     for name, words, model in _parts():
@@ -529,7 +546,7 @@ def machine_of(row: Row) -> tuple[str | None, bool]:
 
 
 #: Of these another part of the same model has other values.
-OF_THE_PART = {turbo, scalar_turbo, idle_power, idle_mhz, firestarter}
+OF_THE_PART = {turbo, scalar_turbo, idle_power, idle_mhz, firestarter, rapl}
 
 
 def experiment(row: Row) -> Experiment | str:
@@ -562,7 +579,8 @@ OFF: list[tuple[str, str, str]] = [
      "distribution is linear here, and so too wide"),
     ("cstate latency", r"C\d wake latency, min", "samples of a CPU that was hardly at rest"),
     ("idle power", r"core power", "the share of single cores in idle is assumed"),
-    ("idle power", r"package power idle", "taken for a package that is awake; the guest's sleeps"),
+    ("power", r"RAPL package under FIRESTARTER", "it switches more than the load that the TDP "
+     "is for, which the model takes for the most; the guest runs usual code"),
     ("idle", r"Bzy_MHz", "an idle guest has not the services whose wake-ups were "
      "averaged"),
 ]
