@@ -7,7 +7,7 @@
 #include <kunit/test.h>
 
 struct cpumask { u64 bits; };
-struct sched_domain { struct cpumask span; };
+struct sched_domain { struct cpumask span; int flags; };
 struct task_struct { struct cpumask *cpus_ptr; };
 struct cpuidle_state { unsigned int exit_latency; };
 struct rq { struct cpuidle_state *idle_state; u64 idle_stamp; };
@@ -23,9 +23,10 @@ static struct rq rqs[CPUS];
 static struct cpuidle_state states[CPUS];
 static struct cpumask smt[CPUS], select_mask;
 static struct sched_domain llc, *sd_llc[CPUS];
-static bool unequal;
+static bool unequal, no_tick[CPUS];
 static bool idle[CPUS];
-static unsigned int reads;
+/* What has been read of a CPU, and after how many reads it begins to work */
+static unsigned int looks[CPUS], works_after[CPUS];
 
 #define round_down(x, y)		((x) & ~((y) - 1))
 #define cpu_rq(c)			(&rqs[c])
@@ -33,16 +34,33 @@ static unsigned int reads;
 #define sched_domain_span(sd)		(&(sd)->span)
 #define this_cpu_cpumask_var_ptr(m)	(&select_mask)
 #define cpumask_and(to, a, b)		((to)->bits = (a)->bits & (b)->bits)
+#define cpumask_andnot(to, a, b)	((to)->bits = (a)->bits & ~(b)->bits)
 #define for_each_cpu(c, m)		for ((c) = 0; (c) < CPUS; (c)++) if ((m)->bits >> (c) & 1)
 #define for_each_cpu_wrap(c, m, start)						\
 	for (int _n = 0; (c) = ((start) + _n) % CPUS, _n < CPUS; _n++)		\
 		if ((m)->bits >> (c) & 1)
 #define cpu_smt_mask(c)			(&smt[c])
 #define sched_asym_cpucap_active()	unequal
+#define SD_ASYM_PACKING			1
+#define HK_TYPE_TICK			0
+#define housekeeping_cpu(c, type)	(!no_tick[c])
+/* The lower ones have more turbo. */
+#define sched_asym_prefer(a, b)		((a) < (b))
+
+static void look(int cpu)
+{
+	if (++looks[cpu] == works_after[cpu]) {
+		idle[cpu] = false;
+		rqs[cpu].idle_state = NULL;
+	}
+}
 
 static struct cpuidle_state *idle_get_state(struct rq *rq)
 {
-	return rq->idle_state;
+	struct cpuidle_state *state = rq->idle_state;
+
+	look(rq - rqs);
+	return state;
 }
 
 static bool idle_cpu(int cpu)
@@ -52,11 +70,14 @@ static bool idle_cpu(int cpu)
 
 static bool available_idle_cpu(int cpu)
 {
-	reads++;
-	return idle[cpu];
+	bool is = idle[cpu];
+
+	look(cpu);
+	return is;
 }
 
-// FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle select_shallow_cpu
+// FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle
+// FROM kernel/sched/fair.c: idled_later may_replace select_shallow_cpu
 
 /* A CPU is busy without @exit_us, and idles in no state with 0. @stamp: when it went idle */
 static void rest(int cpu, int exit_us, u64 stamp)
@@ -77,6 +98,8 @@ static const struct row {
 	int exit_us[12];
 	u64 stamp[12];
 	bool unequal;		/* CPUs have different capacities */
+	int no_tick, works, reads;	/* works: a CPU that begins to, after so many reads of it */
+	bool turbo;		/* CPUs have different turbo clocks */
 } rows[] = {
 	{ "the chosen one is awake", 2, 2, 0, ~0, ~0, 1,
 	  { BUSY, 0, 0, LIGHT }, { 0, 9, 1, 9 } },
@@ -110,10 +133,20 @@ static const struct row {
 	  { BUSY, DEEP, LIGHT }, { 0, 5, 6 } },
 	{ "CPUs of unequal capacity", 1, 1, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, true },
-	{ "no half core, if it wakes at once", 2, 4, 0, ~0, ~0, 2,
-	  { BUSY, LIGHT, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 0, 9, 1, 2, 3, 3, 0, 9 } },
-	{ "no half core, if no other one is left", 2, 2, 0, ~0, ~0, 2,
-	  { BUSY, LIGHT, DEEP, DEEP, BUSY, LIGHT }, { 0, 9, 2, 1, 0, 9 } },
+	{ "a CPU without tick is left alone", 1, 4, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, .no_tick = 3 },
+	{ "turbo: none with less", 2, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, DEEP }, { 0, 9, 6, 5, 8 }, .turbo = true },
+	{ "turbo: none with less than the chosen one has", 4, 2, 0, ~0, ~0, 1,
+	  { BUSY, LESS, LESS - 1, DEEP, DEEP }, { 0, 5, 6, 9, 8 }, .turbo = true },
+	{ "begins to work after its idle state was read", 1, 3, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 9, 8, 7 }, .works = 2, .reads = 2 },
+	{ "begins to work after it was found idle", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 9, 8, 7 }, .works = 2, .reads = 3 },
+	{ "no half core, if it wakes at once", 2, 4, 1, ~0, ~0, 2,
+	  { LIGHT, BUSY, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 9, 0, 1, 2, 3, 3, 0, 9 } },
+	{ "no half core, if no other one is left", 2, 2, 1, ~0, ~0, 2,
+	  { LIGHT, BUSY, DEEP, DEEP, BUSY, LIGHT }, { 9, 0, 2, 1, 0, 9 } },
 	{ "the chosen one's core is awake", 2, 2, 0, ~0, ~0, 2,
 	  { BUSY, LIGHT, DEEP, BUSY, LIGHT, LIGHT }, { 0, 9, 1, 0, 5, 5 } },
 	{ "the chosen one's core rests lightly", 2, 2, 0, ~0, ~0, 2,
@@ -130,13 +163,17 @@ static int choose(void)
 	struct task_struct p = { &allowed };
 
 	shim_cpu = row->waker;
-	reads = 0;
+	memset(looks, 0, sizeof(looks));
 	return select_shallow_cpu(&p, row->chosen);
 }
 
 static void machine(unsigned int threads, u64 domain)
 {
 	llc.span.bits = domain;
+	llc.flags = 0;
+	unequal = false;
+	memset(no_tick, 0, sizeof(no_tick));
+	memset(works_after, 0, sizeof(works_after));
 	for (int i = 0; i < CPUS; i++) {
 		rest(i, BUSY, 0);
 		smt[i].bits = ((1ull << threads) - 1) << i / threads * threads;
@@ -153,17 +190,38 @@ static void rows_test(struct kunit *test)
 			     row->stamp[i]);
 		}
 		unequal = row->unequal;
+		no_tick[row->no_tick] = row->no_tick;
+		works_after[row->works] = row->reads;
+		llc.flags = row->turbo ? SD_ASYM_PACKING : 0;
 		KUNIT_EXPECT_EQ_MSG(test, choose(), row->expected, "%s", row->what);
 	}
 }
 
-/* Wakers of one part of a large LLC read the same CPUs, and no more than so many. */
+/* How many cores were looked at, and how often at one but the chosen one, at most? */
+static unsigned int looked_at(unsigned int *most)
+{
+	unsigned int cores = 0;
+	u64 seen = 0;
+
+	*most = 0;
+	for (int i = 0; i < CPUS; i++) {
+		if (!looks[i])
+			continue;
+		if (i != row->chosen)
+			*most = max(*most, looks[i]);
+		cores += !(seen >> i & 1);
+		seen |= smt[i].bits;
+	}
+	return cores;
+}
+
+/* Wakers of one part of a large LLC read the same cores, and no more than so many. */
 static void large_test(struct kunit *test)
 {
 	struct row large = { .allowed = ~0ull };
+	unsigned int most;
 
 	row = &large;
-	unequal = false;
 	for (int waker = 0; waker < CPUS; waker++) {
 		int first = waker / SHALLOW_SCAN * SHALLOW_SCAN, last = first + SHALLOW_SCAN - 1;
 
@@ -174,13 +232,41 @@ static void large_test(struct kunit *test)
 		large.chosen = (last + 1) % CPUS;
 		rest(large.chosen, DEEP, 0);
 		KUNIT_EXPECT_EQ(test, choose(), last);
-		KUNIT_EXPECT_LE(test, reads, SHALLOW_SCAN);
+		KUNIT_EXPECT_EQ(test, looked_at(&most), SHALLOW_SCAN + 1);
+	}
+}
+
+/* Threads of a core do not count twice, whether their numbers are neighbours or far apart. */
+static void threads_test(struct kunit *test)
+{
+	struct row large = { .allowed = ~0ull, .chosen = CPUS - 1 };
+	unsigned int most;
+
+	row = &large;
+	for (int apart = 0; apart < 2; apart++) {
+		int last = apart ? SHALLOW_SCAN - 1 : 2 * SHALLOW_SCAN - 2;
+
+		machine(2, ~0ull);
+		for (int i = 0; i < CPUS; i++) {
+			rest(i, DEEP, apart ? i % (CPUS / 2) + 1 : i / 2 + 1);
+			if (apart)
+				smt[i].bits = 1ull << i | 1ull << (i + CPUS / 2) % CPUS;
+		}
+		rest(large.chosen, DEEP, 0);
+		KUNIT_EXPECT_EQ(test, choose(), last);
+		KUNIT_EXPECT_EQ(test, looked_at(&most), SHALLOW_SCAN + 1);
+		/* Those that idled before the chosen one cost their idle states and no more. */
+		rest(large.chosen, DEEP, CPUS);
+		KUNIT_EXPECT_EQ(test, choose(), large.chosen);
+		looked_at(&most);
+		KUNIT_EXPECT_EQ(test, most, 2);
 	}
 }
 
 static struct kunit_case shallow_cases[] = {
 	KUNIT_CASE(rows_test),
 	KUNIT_CASE(large_test),
+	KUNIT_CASE(threads_test),
 	{}
 };
 
