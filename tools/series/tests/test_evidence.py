@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""docs/evidence.md: each figure of its tables is that of results/."""
+from __future__ import annotations
+
+import csv
+from statistics import mean
+
+from .. import paths
+from .test_documents import cells, table
+
+PAGE = paths.TOP / "docs/evidence.md"
+DRIVERS = paths.TOP / "tools/testing/virtual-silicon/data/drivers.csv"
+
+
+def value(name: str, column: str, **where: str) -> str:
+    """Of the one row that has these values."""
+    row, = (r for r in table(name) if all(r[key] == of for key, of in where.items()))
+    return row[column]
+
+
+def gains() -> list[list[str]]:
+    def hop(setting: str, column: str, load: str = "n=16") -> str:
+        return value("handovers/centre.csv", column, load=load, setting=setting,
+                     **{"idle governor": "menu"})
+
+    def client(setting: str) -> str:
+        return value("conversations/sapphire-rapids.csv", "of performance", load="tbench-1",
+                     setting=setting)
+
+    def messages(setting: str) -> str:
+        return value("idle/loads.csv", "result", load="messages, p50", setting=setting,
+                     **{"frequency governor": "performance"})
+    busy = next(r for r in table("demo.csv") if r["what"].startswith("a light task"))
+    full = ("handovers/centre.csv", "hops a second, pool of 16 threads")
+    return [
+        ["ms until a light task that becomes busy has the highest clock", busy["base"], "-",
+         busy["patched"], busy["patched"], "demo.csv"],
+        [full[1], *(hop(s, "rate") for s in ("base", "stock", "chains", "chains")), full[0]],
+        ["mJ for each of these", *(hop(s, "mJ each") for s in ("base", "stock", "chains",
+                                                              "chains")), full[0]],
+        ["one client of tbench, of its rate at the highest clock", client("base"), "-",
+         client("with"), client("with"), "conversations/sapphire-rapids.csv"],
+        ["us until a message is answered, median", messages("base menu"), "-",
+         messages("menu"), messages("teo"), "idle/loads.csv"],
+    ]
+
+
+def hwp() -> list[list[str]]:
+    def hop(setting: str) -> str:
+        return value("handovers/centre.csv", "rate", load="n=16", setting=setting,
+                     **{"idle governor": "menu"})
+
+    def better(load: str) -> str:
+        row = {key: value("idle/loads.csv", key, load=load, setting="teo",
+                          **{"frequency governor": "performance"}) for key in ("better %", "±")}
+        return f"{row['better %']} ± {row['±']} %"
+
+    def polling(what: str, case: str) -> str:
+        return value("idle/c02.csv", "mean", case=f"no limit, {case}", measure=what)
+
+    def passive(setting: str, measure: str) -> str:
+        return value("bench/summary.csv", "value", table="defaults", machine="e3-1240-v5",
+                     load="geometric mean", setting=setting, measure=measure)
+    return [
+        ["choice of CPU", f"{hop('performance')} hops a second become {hop('ours-performance')}"],
+        ["teo", f"paced TCP {better('TCP, paced round trip')}, requests "
+         f"{better('fio-like, requests')}, pipe {better('pipe, round trips')}"],
+        ["C0.2", f"1 us of polling draws {polling('1 us polling, W', 'ours')} W instead of "
+         f"{polling('1 us polling, W', 'base teo')}"],
+        ["passive mode in place of HWP", f"performance {passive('i_pstate', 'performance')} of "
+         f"the base's schedutil with HWP, {passive('4c', 'performance')} with ours; per watt "
+         f"{passive('i_pstate', 'per_watt')} and {passive('4c', 'per_watt')}"],
+    ]
+
+
+def overall() -> list[list[str]]:
+    def of(machine: str, setting: str, measure: str) -> str:
+        return value("bench/summary.csv", "value", table="defaults", machine=machine,
+                     load="geometric mean", setting=setting, measure=measure)
+    machines = {"e3-1240-v5": "4c", "e5-2698-v4": "4c", "e5-2670-v3": "4c",
+                "epyc-7742": "midpoint"}
+    return [[f"`{name}`", *(", ".join(of(name, setting, measure)
+                                      for setting in (installed, "ours", "chains"))
+                            for measure in ("performance", "per_watt"))]
+            for name, installed in machines.items()]
+
+
+def test_what_it_gives() -> None:
+    assert [row[:6] for row in cells(PAGE, ".csv |")] == gains()
+
+
+def test_hardware_that_chooses_its_clock() -> None:
+    shown = {row[0]: row[2] for row in cells(PAGE, "") if len(row) == 3 and row[1] in
+             ("yes", "no", "-")}
+    assert {name: shown.get(name) for name, _ in hwp()} == dict(hwp())
+
+
+def test_geometric_means() -> None:
+    assert [row for row in cells(PAGE, "`e") if len(row) == 3] == overall()
+
+
+def test_drivers() -> None:
+    with DRIVERS.open(encoding="utf-8") as file:
+        drivers = [row["driver"] for row in csv.DictReader(file)]
+    active = sum(name in ("intel_pstate", "amd-pstate-epp") for name in drivers)
+    assert f"{active} of {len(drivers)} machines" in PAGE.read_text("utf-8")
+
+
+def test_replay() -> None:
+    rows = [r for r in table("replay/cells.csv") if r["traces"] == "recorded"]
+    closed = mean(float(r["energy closed %"]) for r in rows)
+    assert f"closes {closed:.0f} % of the distance" in " ".join(PAGE.read_text("utf-8").split())
