@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * When intel_idle offers the state entered by UMWAIT, and what it is like: all
- * combinations of the option, the model, the CPU's features and states_off.
+ * combinations of the option, the model, the CPU's features and states_off. And
+ * which CPUs may poll by UMWAIT.
  */
 #include <kunit/test.h>
 #include <linux/cpuidle.h>
@@ -10,7 +11,8 @@
 #define __ro_after_init
 #define pr_info(...)		snprintf(said, sizeof(said), __VA_ARGS__)
 
-enum { X86_FEATURE_HYPERVISOR, X86_FEATURE_KERNEL_IBRS, X86_BUG_MONITOR, FEATURES };
+enum { X86_FEATURE_HYPERVISOR, X86_FEATURE_KERNEL_IBRS, X86_FEATURE_WAITPKG, X86_BUG_MONITOR,
+       FEATURES };
 
 static char said[200];
 static bool has[FEATURES];
@@ -21,7 +23,9 @@ static bool has[FEATURES];
 struct idle_cpu { bool has_c02; };
 static struct idle_cpu model;
 static const struct idle_cpu *icpu;
-static u32 umwait_ns_mult;
+static u32 umwait_ns_mult, umwait_poll_state, tsc_khz = 2000000;
+static bool umwait_poll_on;
+static u64 orig_umwait_control_cached;
 static unsigned int disabled_states_mask;
 static bool ibrs_off;
 
@@ -36,7 +40,25 @@ static int intel_idle_umwait_ibrs(struct cpuidle_device *dev, struct cpuidle_dri
 	return i;
 }
 
-// FROM arch/x86/include/asm/mwait.h: UMWAIT_C02_STATE UMWAIT_C01_STATE
+/* Of umwait_init() only what it makes of the CPU's features counts. */
+#define __init
+#define MSR_IA32_UMWAIT_CONTROL	0
+#define CPUHP_AP_ONLINE_DYN	0
+#define USEC_PER_SEC		1000000ul
+#define rdmsrl(msr, value)	((value) = (msr))
+#define div_u64(a, b)		((a) / (b))
+#define cpuhp_setup_state(...)	(-1)
+#define register_syscore(ops)
+#define bus_get_dev_root(bus)	NULL
+#define sysfs_create_group(...)	0
+#define put_device(dev)
+struct device { int kobj; };
+struct kernel_param;
+#define static_branch_enable(key)	(*(key) = true)
+#define static_branch_disable(key)	(*(key) = false)
+
+// FROM arch/x86/include/asm/mwait.h: UMWAIT_C02_STATE UMWAIT_C01_STATE UMWAIT_NS_SHIFT
+// FROM arch/x86/kernel/cpu/umwait.c: idle_poll_names idle_poll_set umwait_init
 // FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg
 // FROM drivers/idle/intel_idle.c: c02_mode
 static enum c02_mode c02_mode;
@@ -49,7 +71,7 @@ static void check(bool right, const char *text)
 	if (right)
 		return;
 	KUNIT_FAIL(test, "model %d %d, WAITPKG %d, guest %d, erratum %d, IBRS %d %d, mask %u: %s",
-		   !!icpu, model.has_c02, !!umwait_ns_mult, has[X86_FEATURE_HYPERVISOR],
+		   !!icpu, model.has_c02, has[X86_FEATURE_WAITPKG], has[X86_FEATURE_HYPERVISOR],
 		   has[X86_BUG_MONITOR], has[X86_FEATURE_KERNEL_IBRS], ibrs_off,
 		   disabled_states_mask, text);
 }
@@ -60,10 +82,19 @@ static void boot(int mwait_states)
 	struct cpuidle_driver drv = { .state_count = 1 };
 	const struct cpuidle_state *s = &drv.states[1];
 	bool wanted, c01 = c02_mode == C02_C01, moved;
+	bool umwait = has[X86_FEATURE_WAITPKG] && !has[X86_BUG_MONITOR];
+
+	umwait_ns_mult = 0;
+	umwait_init();
+	check(!umwait || umwait_ns_mult == (2 << UMWAIT_NS_SHIFT), "2 cycles per ns");
+	umwait_poll_on = false;
+	check(idle_poll_set("c02", NULL) == (umwait ? 0 : -ENODEV), "idle_poll");
+	check(umwait_poll_on == umwait, "polls by UMWAIT, or does not");
+	check(!idle_poll_set("off", NULL) && !umwait_poll_on, "idle_poll=off");
 
 	drv.states[0].flags = CPUIDLE_FLAG_POLLING;
 	intel_idle_init_umwait(&drv);
-	wanted = icpu && model.has_c02 && umwait_ns_mult && !has[X86_BUG_MONITOR] &&
+	wanted = icpu && model.has_c02 && umwait &&
 		 (c02_mode == C02_ON || c01 ||
 		  (c02_mode == C02_AUTO && !has[X86_FEATURE_HYPERVISOR]));
 	check(drv.state_count == 1 + wanted, "there, or not there");
@@ -104,7 +135,7 @@ static void each_machine(struct kunit *t, enum c02_mode mode)
 	for (int bits = 0; bits < 1 << 8; bits++) {
 		icpu = bits & 1 ? &model : NULL;
 		model.has_c02 = bits & 2;
-		umwait_ns_mult = bits & 4 ? 8 << 20 : 0;
+		has[X86_FEATURE_WAITPKG] = bits & 4;
 		has[X86_FEATURE_HYPERVISOR] = bits & 8;
 		has[X86_BUG_MONITOR] = bits & 16;
 		has[X86_FEATURE_KERNEL_IBRS] = bits & 32;

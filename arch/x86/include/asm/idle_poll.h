@@ -16,12 +16,12 @@ extern u32 umwait_poll_state;
 
 /**
  * idle_poll_wait - wait for need_resched() without executing instructions
- * @ns: for so long at most
+ * @ns: the longest wait
  *
  * Called by the idle task with the polling flag set and interrupts on. Ends
  * with need_resched(), with any interrupt, and after @ns. noinstr-clean.
  *
- * Return: false at once if that is not asked for, see umwait.idle_poll.
+ * Return: false, at once, if umwait.idle_poll is off.
  */
 static __always_inline bool idle_poll_wait(u64 ns)
 {
