@@ -378,8 +378,10 @@ IDLE_STATES: dict[str, tuple[str, str, str]] = {
                  "POLL C0.2 C1 C1E -C6"),
     "no-acpi": (_own("short-cst.toml"), "intel_idle.no_acpi=1",
                 "POLL C0.2 C1 C1E C6"),
-    "unknown": (_own("unknown-waitpkg.toml"), "",
+    "unknown": (_own("unknown-waitpkg.toml"), "umwait.idle_poll=c01",
                 "POLL C1_ACPI C2_ACPI"),
+    "monitor-bug": (_own("monitor-bug.toml"), "umwait.idle_poll=c01",
+                    "POLL C1_ACPI C2_ACPI"),
     "amd": ("epyc-7742", "", ""),
 }
 
@@ -387,6 +389,7 @@ IDLE_STATES: dict[str, tuple[str, str, str]] = {
 def idle_states(m: Machine, cpus: int) -> Steps:
     """What there is at boot; then our kselftest."""
     yield "cpuidle", "dump_cpuidle"
+    yield "idle-poll", "cat /sys/module/umwait/parameters/idle_poll"
     yield "kselftest", "/selftests/intel_idle/states.sh"
 
 
@@ -405,6 +408,7 @@ C02_LOADS: dict[str, tuple[int, str]] = {
     "c01": (26, "sleep 0.2"),
 }
 C02_KHZ = 1_500_000
+C02_WAKEUPS = ("timer", "device", "signal")
 C02_INTERRUPTS = (0, 1)		# the only state while their time is taken; C0.2 stays so
 
 
@@ -426,10 +430,10 @@ def c02(m: Machine, cpus: int) -> Steps:
         yield (f"interrupts-{state}", f"put 0 $CPU/cpu*/cpuidle/state{state}/disable; "
                f"put 1 $CPU/cpu*/cpuidle/state{1 - state}/disable; "
                "vs-wake -m timer -i -c 1 -n 60 -w 50 -x 300")
-    yield ("wakeups", "cd /sys/kernel/debug/wakeup_test; "
-           "put 0 $CPU/umwait_control/max_time; "
-           "(sleep 0.02; put 0 $CPU/cpu1/online; sleep 0.02; put 1 $CPU/cpu1/online) & "
-           "echo 20000 >run; wait; cat result")
+    # Nothing but wake-ups ends the rest early.
+    yield "no-limit", "put 0 $CPU/umwait_control/max_time"
+    for mode in C02_WAKEUPS:
+        yield f"wake-{mode}", f"vs-wake -m {mode} -c 1 -k 0 -n 1000 -w 5 -x 150"
     yield "resting", _clock(C02_KHZ, "sleep 0.02; vs-msr 1 0xe7 0xe8; echo --; "
                             "vs-load -c 1 -t 0.2 -d 20 -p 4000 -m 30; vs-msr 1 0xe7 0xe8")
 

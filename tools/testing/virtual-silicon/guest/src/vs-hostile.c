@@ -444,7 +444,7 @@ static void run(int threads, bool alone)
 		pthread_join(helpers[i], NULL);
 }
 
-static const char hidden[] = "/sys/kernel/debug/wakeup_test/run";
+static const char hidden[] = "/sys/kernel/debug/x86/freq_invariance";
 
 /* "mode uid path read|- write|-", by what a user is let; what a user does not see is no file */
 static int as_user(void)
