@@ -115,16 +115,18 @@ def tree(root: Path, text: str) -> Path:
 
 def run(out: Path, kernel: Path, qemu: Path, load: str = LOAD, cpus: int = 4,
         append: str = "", kind: str = "idle", part: str = "sapphire-rapids",
-        rate_limit: int = 0, faults: str = "") -> Recorded:
+        rate_limit: int = 0, faults: str = "", recipe: Path | None = None,
+        overall: float = 400) -> Recorded:
+    """@recipe: what the load needs beside the guest's own."""
     archive = initramfs.ensure(out / "guest", paths.selftests() if kernel != paths.kernel("base")
-                               else None)
+                               else None, recipe or ())
     broken = out / "faults"
     broken.write_text(faults)
     config = boot.Config(machine=machine.load(part), cpus=cpus, kernel=kernel,
                          qemu=qemu, initramfs=archive, out=out, job=job(load, kind),
                          mode="deterministic", append=append,
                          faults=broken if faults else None,
-                         limits=boot.Limits(boot=120, silence=200, overall=400))
+                         limits=boot.Limits(boot=120, silence=overall / 2, overall=overall))
     result = boot.run(config)
     path = out / "trace.dat"
     path.write_bytes(gzip.decompress(base64.b64decode(result.text("trace"))))
