@@ -22,6 +22,7 @@ import pytest
 from virtual_silicon import paths, stats
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, pool
+from virtual_silicon.machine import machine
 from virtual_silicon.studies.bench import cells, host, loads, report, runner, tables
 
 
@@ -154,9 +155,28 @@ def test_directions() -> None:
     assert found["4c"] == pytest.approx(2 * found["non-inv"], rel=0.02)
 
 
+def test_guest_is_the_published_machine_under_its_load(bench: runner.Bench) -> None:
+    """Uncore of all packages, and cycles of the load's user code; nothing else."""
+    m = machine.load("e5-2698-v4")
+    start = next(s for s in cells.starts(cells.all_cells("short", [cells.BROADWELL]))
+                 if s.batch == "kernbench")
+    found = bench.guest(start).machine
+    assert start.machine.packages == m.packages == 2
+    assert found.power.uncore_w == 2 * m.power.uncore_w
+    assert (found.time.user_cycles_per_1000_insns, found.time.memory_permille) == (1000, 94)
+    assert dataclasses.replace(found, power=m.power, time=m.time) == m
+
+
+def test_loads_that_share_guests_share_their_cycles(tmp_path: Path) -> None:
+    text = loads.FILE.read_text().replace("cycles = 1200", "cycles = 1300", 1)
+    (tmp_path / "loads.toml").write_text(text.replace('batch = "tbench"', 'batch = "pgbench"'))
+    with pytest.raises(UsageError, match="loads tbench and pgbench-ro share guests, but not"):
+        loads.read(tmp_path / "loads.toml")
+
+
 def test_losers_are_named() -> None:
     named = [row[:3] for row in tables.losers(tables.Measured(fake_results({"4c": 1.1}))).rows]
-    assert ["e3-1240-v5, gitsource-4", "4c", "performance"] in named
+    assert ["e3-1240-v5, gitsource-12", "4c", "performance"] in named
     assert not any(row[1] == "ours" for row in named)
     assert len(tables.losers(tables.Measured(fake_results({"4c": 0.5}))).rows) == 1
 
@@ -234,7 +254,7 @@ def test_cells_that_were_not_measured() -> None:
 def test_parse() -> None:
     start = a_start()
     text = good_answer(start).replace(" 3 0 7 ", " 3 2 7 ").replace(
-        "cell gitsource 4 5", "no such line")
+        "cell gitsource 12 5", "no such line")
     found = {c.seed: r for c, r in runner.parse(start, "4c", text, 2_000_000, "log").items()}
     good = runner.Result(0.5, 20, 1, 4000, 7)
     assert found[1] == good and good.per_watt == pytest.approx(1 / 20)

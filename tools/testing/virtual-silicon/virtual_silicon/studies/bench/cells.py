@@ -7,7 +7,7 @@ Cells that need the same start of a guest share one (starts()).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...guest.job import Job
 from ..sensitivity.variants import COEFFICIENTS
@@ -48,11 +48,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Machine:
-    """@cpus: of the guest, which has fewer than the part; of one package."""
+    """@cpus: of the guest, which has fewer than the part; of one package.  @packages: whose
+    power counts."""
 
     name: str
     cpus: int
     settings: tuple[Setting, ...]
+    packages: int = 1
     variant: str = ""	# one of COEFFICIENTS
 
     @property
@@ -119,9 +121,9 @@ def shallow() -> tuple[Setting, ...]:
 
 
 SKYLAKE = Machine("e3-1240-v5", 4, intel("", "e3-1240-v5-hwp"))
-BROADWELL = Machine("e5-2698-v4", 8, intel("8c"))
-HASWELL = Machine("e5-2670-v3", 8, intel("12c"))
-ROME = Machine("epyc-7742", 8, amd())
+BROADWELL = Machine("e5-2698-v4", 8, intel("8c"), 2)
+HASWELL = Machine("e5-2670-v3", 8, intel("12c"), 2)
+ROME = Machine("epyc-7742", 8, amd(), 2)
 SAPPHIRE_RAPIDS = Machine("sapphire-rapids", 4, shallow())
 MACHINES = (SKYLAKE, BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS)
 #: Machines of most loads.
@@ -151,14 +153,17 @@ def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cel
     return [cell for cell in found if cell.extent in wanted]
 
 
+#: Loads and parameters that are measured with other coefficients.
+OTHERWISE = (("tbench", 4), ("gitsource", 12))
+
+
 def _other_assumptions() -> list[Cell]:
     """The invariance table in short, with each assumption of the model changed."""
     settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
-    return [Cell(Machine(BROADWELL.name, BROADWELL.cpus, settings, variant), setting, LOADS[load],
+    return [Cell(replace(BROADWELL, settings=settings, variant=variant), setting, LOADS[load],
                  parameter, seed, "results")
             for variant in COEFFICIENTS for setting in settings
-            for load, parameter in (("tbench", 4), ("gitsource", 4))
-            for seed in range(1, SEEDS + 1)]
+            for load, parameter in OTHERWISE for seed in range(1, SEEDS + 1)]
 
 
 @dataclass(frozen=True)

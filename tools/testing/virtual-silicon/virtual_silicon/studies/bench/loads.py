@@ -35,6 +35,8 @@ class Load:
     all: Sizes
     programs: tuple[str, ...]
     scratch: tuple[str, ...]
+    cycles: int
+    memory: int
     host: Sizes | None = None
     machines: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -86,6 +88,10 @@ def read(file: Path = FILE) -> tuple[dict[str, Load], dict[str, Package]]:
         if load.extent not in EXTENTS[:2] or not re.fullmatch(r"\w+/s|s|us", load.unit):
             raise UsageError(f"{file.name}: load {load.name}: extent is short or results, "
                              "unit is s, us or something/s")
+        other = next(one for one in loads.values() if one.batch == load.batch)
+        if (load.cycles, load.memory) != (other.cycles, other.memory):
+            raise UsageError(f"{file.name}: loads {other.name} and {load.name} share guests, "
+                             "but not cycles and memory")
     return loads, packages
 
 

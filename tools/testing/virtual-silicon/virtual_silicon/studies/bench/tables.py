@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ... import stats
 from ...text import plain
-from .cells import BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Machine
+from .cells import BROADWELL, HASWELL, OTHERWISE, ROME, SAPPHIRE_RAPIDS, SEEDS, SKYLAKE, Machine
 from .loads import COMMON, LOADS
 from .runner import Failure, Result, Results
 
@@ -323,11 +323,11 @@ def failures(results: Results) -> Grid:
 
 def sensitivity(measured: Measured) -> Grid:
     """How far the ratios of the invariance table move with each assumption."""
-    rows = [["assumption", *(f"{load}-4, {TITLES[m]}" for load in ("tbench", "gitsource")
+    rows = [["assumption", *(f"{load}-{n}, {TITLES[m]}" for load, n in OTHERWISE
                              for m in RATIOS)]]
     for machine in (m for m in measured.machines() if m.variant):
-        ratios = [measured.ratio(machine, "4c", "non-inv", load, m, 4)
-                  for load in ("tbench", "gitsource") for m in RATIOS]
+        ratios = [measured.ratio(machine, "4c", "non-inv", load, m, n)
+                  for load, n in OTHERWISE for m in RATIOS]
         rows.append([machine.variant,
                      *(f"{r.value:.3f}" if r else "failed" for r in ratios)])
     return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows, "assumptions")
