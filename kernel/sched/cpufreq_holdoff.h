@@ -3,9 +3,9 @@
  * Hold-off: does utilization need another performance level, and has it for long enough?
  *
  * The range of utilization that the present level does for begins a little below what it
- * was chosen for, so that noise does not change it. It grows by requests that needed no
- * change, which spares later ones the look. It is known in one unit only: the capacity of
- * the CPU, if utilization is frequency-invariant.
+ * was chosen for, so that noise does not change it, and grows by requests that needed no
+ * change. It is known in one unit only: the capacity of the CPU, if utilization is
+ * frequency-invariant.
  *
  * Utilization is in capacity units, with headroom; time is in ns of run queue clocks.
  * The caller serialises calls for one struct holdoff.
@@ -24,16 +24,14 @@
 
 /**
  * struct holdoff - what is known of the present level
- * @since: time since when a small rise has been wanted; 0 if none was
+ * @since: time since when a small rise has been needed; 0 if none was
  * @unit: capacity that the others are in units of; 0 if utilization is not invariant
- * @set: utilization that the level was chosen for
  * @lo: lowest utilization that needs no change
  * @end: lowest above that needs one
  */
 struct holdoff {
 	u64	since;
 	u32	unit;
-	u32	set;
 	u32	lo;
 	u32	end;
 };
@@ -52,25 +50,22 @@ static inline bool holdoff_has(const struct holdoff *h, u32 util)
 	return util >= h->lo && util < h->end;
 }
 
-/* The level was chosen for @util. */
-static inline void holdoff_set(struct holdoff *h, u32 util)
-{
-	h->since = 0;
-	h->set = util;
-	h->lo = util - min(util, HOLDOFF_NOISE(h->unit));
-	h->end = util < h->unit ? util + 1 : U32_MAX;
-}
-
 /* @util needs no change. */
 static inline void holdoff_same(struct holdoff *h, u32 util)
 {
-	if (!h->end)
-		h->set = util;
 	h->lo = min(h->lo, util);
 	h->end = util < h->unit ? max(h->end, util + 1) : U32_MAX;
 }
 
-/* A small rise is wanted: has it been for long enough? */
+/* The level was chosen for @util. */
+static inline void holdoff_set(struct holdoff *h, u32 util)
+{
+	h->since = 0;
+	h->lo = util - min(util, HOLDOFF_NOISE(h->unit));
+	h->end = util < h->unit ? util + 1 : U32_MAX;
+}
+
+/* A small rise is needed: has it been for long enough? */
 static inline bool holdoff_settled(struct holdoff *h, u64 now)
 {
 	h->since = h->since ?: now;

@@ -56,6 +56,8 @@ typedef s64 ktime_t;
 #define min(a, b)		__once(a, b, <)
 #define max(a, b)		__once(a, b, >)
 #define max3(a, b, c)		max(max(a, b), c)
+#define abs_diff(a, b)		({ __typeof__(a) _a = (a); __typeof__(a) _b = (b); \
+				   _a > _b ? _a - _b : _b - _a; })
 #define min_t(t, a, b)		min((t)(a), (t)(b))
 #define max_t(t, a, b)		max((t)(a), (t)(b))
 #define clamp(v, lo, hi)	min(max(v, lo), hi)

@@ -11,9 +11,7 @@
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 #define pr_warn(...)		fprintf(stderr, __VA_ARGS__)
 #define rcu_dereference_protected(p, c)	(p)
-#define trace_sugov_judge_tp_enabled()	false
-#define trace_sugov_judge_tp(...)	shim_trace(0, __VA_ARGS__)
-static inline void shim_trace(int dummy, ...) { (void)dummy; }
+#define trace_sugov_util_tp(...)	do { } while (0)
 #define WARN_ON(c)		({ bool _c = (c); assert(!_c); _c; })
 
 #define DEFINE_STATIC_KEY_FALSE(k)	bool k
