@@ -473,7 +473,7 @@ def signs(m: Machine, cpus: int) -> Steps:
 
 
 #: Limit of the package's power: above the cores at rest, below all at turbo.
-POWER_LIMIT_W = 125
+POWER_LIMIT_W = 122
 _LIMIT_FILE = "/sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
 
 
@@ -783,7 +783,7 @@ def returns(m: Machine, cpus: int) -> Steps:
 
 #: Windows of power limit 1 that register 0x610 can show, in s, by their marks.
 WINDOWS_S = {0.0625: 50, 0.25: 52}
-LOW_W, WINDOW_W = 97, 112
+LOW_W, WINDOW_W = 105, 122
 
 
 def limit_value(watts: float, window_s: float, clamp: bool, watts_2: float = 0) -> int:

@@ -229,7 +229,7 @@ class Power:
     # (tud-zih-energy/2021-rome-ee: roco2/conway.tsv).
     activity: Annotated[float, Range(0.01, 1)] = 0.52
     pause_permille: Permille = 550		# of dynamic power, in PAUSE; assumed
-    sibling_permille: Permille = 150		# more for a further thread; as on Zen 2
+    sibling_permille: Permille = 150		# more for a further thread; assumed
     energy_unit_shift: Annotated[int, Range(1, 31)] = 14	# 1/2^n J
     energy_unit_uj: Annotated[int, Range(0, 4096)] = 0	# in its place
     dram_unit_nj: Annotated[int, Range(0)] = 0
