@@ -8,36 +8,38 @@
  *
  * A CPU that goes idle knows when its next timer is due, but not whether
  * something else comes first. That is learned: for each idle state the governor
- * keeps a *score*, the decaying mean of what entering it would have gained in
- * energy. The target residency T of a state is where the driver sees the
- * break-even with the next shallower one, so an idle time d gains (d - T) / T,
- * which is a loss if d was too short. It counts as 4 T at most, so that a long
- * idle time among many short ones does not outweigh them all. The governor
- * enters the deepest state whose score is not negative, whose target residency
- * fits into the time to the next timer and whose exit latency fits into the
- * latency limit. Scores do not rise from state to state, so a later timer or a
+ * keeps a *score*, the decaying mean of what entering it would have gained.
+ *
+ * The target residency of a state is where it breaks even with the next shallower
+ * one in energy. Its exit latency has a price beyond that: the work that woke the
+ * CPU waits, other work waits for that, and cores and package draw their power
+ * meanwhile. So a state needs an idle time T of its target residency and 9/4 of
+ * its exit latency. An idle time d gains (d - T) / T, which is a loss if d was too
+ * short. It counts as 3 T at most, so that a long idle time among many short ones
+ * does not outweigh them all. The governor enters the deepest state whose score is
+ * positive, whose T fits into the time to the next timer and whose exit latency
+ * fits into the latency limit; if there is none, the shallowest. A later timer or a
  * higher limit never leads to a shallower state.
  *
  * There are scores for each *situation*: the class of the last idle time, and
  * whether it was ended by its timer, by the scheduler tick (or the time limit of
- * a polling state), or by something else. An idle time that the timer ended says
- * only that nothing came until then, so it makes no score fall. One that the tick
- * or a time limit ended goes on: the governor is asked again, and all that it
- * decided since the beginning learns from the whole, once something else ends it.
+ * a polling state), or by something else. In a situation that is new, no state is
+ * worth entering but the shallowest. An idle time that the timer ended says only
+ * that nothing came until then, so it makes no score fall. One that the tick or a
+ * time limit ended goes on: the governor is asked again, and all decisions since
+ * its beginning learn from the whole, once something else ends it.
  *
- * *The tick* is like a state whose target residency is a quarter of a tick
- * period: one of four idle times of that length is cut by a tick, which costs
- * as much as to stop it four times, or more. It is stopped if the score is positive and
- * the next timer is not within a period. Else the state has to fit into the time
- * to the tick, and one that is too shallow ends there. For that a shallow state
- * keeps it: there a tick costs next to nothing. After three ticks in a row, or
- * with the tick stopped already and no timer within a period, the time to the
- * next timer alone decides.
+ * *The tick* is like a state that needs a quarter of a tick period. It is stopped
+ * if its score is positive and the next timer is not within a period. If the tick
+ * is kept, it bounds the stay in the state. In a shallow state it is always kept:
+ * it ends a stay that turns out too long. After three ticks in a row, or with the
+ * tick stopped already and no timer within a period, the time to the next timer
+ * alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
- * what is seen. As it is part of the measured idle time, the governor observes
- * it: a CPU woken by the timer it was waiting for knows when that was due. Until
- * then the driver's figure counts.
+ * what is seen. It is part of the measured idle time. So the governor observes it:
+ * a CPU woken by the timer it was waiting for knows when that was due. Until then
+ * the driver's figure counts.
  *
  * *The time to the next timer* is not cheap to find out. Where idle times come
  * to less than half of what all but the shallow states need, or the latency
@@ -238,7 +240,8 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 
 	stop = tick_stopped ||
 	       teo_wants_tick_stopped(row, &cpu->table, cpu->sleep, TICK_NSEC);
-	state = teo_choose(drv, dev, latency_req, row, drv->state_count - 1,
+	state = teo_choose(drv, dev, latency_req, &cpu->table, row,
+			   drv->state_count - 1, cpu->sleep,
 			   stop ? cpu->sleep : cpu->delta);
 
 	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING) ||
@@ -278,7 +281,8 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	cpu->sleep = KTIME_MAX;
 	cpu->delta = KTIME_MAX;
 	*stop_tick = false;
-	return teo_choose(drv, dev, latency_req, row, cpu->deep - 1, KTIME_MAX);
+	return teo_choose(drv, dev, latency_req, &cpu->table, row, cpu->deep - 1,
+			  KTIME_MAX, KTIME_MAX);
 }
 
 /**

@@ -20,13 +20,16 @@
 /* A gain or score of 1: an idle time of twice the target residency. */
 #define TEO_ONE			4096
 
-/* An idle time counts as so many target residencies at most. */
-#define TEO_MOST		4
+/* An idle time counts up to so many times the one that a state needs. */
+#define TEO_MOST		3
+
+/* What work that waits for the exit costs, in quarters of the exit latency. */
+#define TEO_PRICE		9
 
 /* Means are over about 1 << TEO_MEMORY events, fewer at first. */
 #define TEO_MEMORY		4
 
-/* A tick that comes costs an exit and an entry: four times as much as a stop. */
+/* A tick that comes costs an exit and an entry: assumed, four stops of the tick. */
 #define TEO_TICK_SHIFT		2
 
 /* The states, and one for the tick. */
@@ -38,12 +41,12 @@
 #define TEO_RECIPROCAL_SHIFT	26
 
 /**
- * struct teo_column - a target residency T, prepared for teo_gain()
- * @most: TEO_MOST * T
+ * struct teo_column - the idle time T that a state needs
+ * @needed: T
  * @reciprocal: TEO_ONE << TEO_RECIPROCAL_SHIFT over T
  */
 struct teo_column {
-	s64 most;
+	s64 needed;
 	u64 reciprocal;
 };
 
@@ -62,23 +65,31 @@ struct teo_table {
  * @score: decaying mean of the gains, per column; state 0 has none
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
  *
- * Zero is a good start: everything is worth trying, the first event decides.
+ * Nothing is known with scores of 0, and no state is worth entering: rows are many,
+ * and the first visit of each would be one to the deepest state.
  */
 struct teo_row {
 	s16 score[TEO_COLUMNS];
 	u8 events;
 };
 
-/* A residency of 0 is state 0's, which has no score, but must do no harm. */
-static inline void teo_column_init(struct teo_column *col, s64 residency)
+/* 0 is state 0's, which has no score, but must do no harm. */
+static inline void teo_column_init(struct teo_column *col, s64 needed)
 {
-	col->most = TEO_MOST * residency;
+	col->needed = needed;
 	col->reciprocal = div64_u64((u64)TEO_ONE << TEO_RECIPROCAL_SHIFT,
-				    max_t(s64, residency, 1));
+				    max_t(s64, needed, 1));
+}
+
+/* The idle time that a state needs. */
+static inline s64 teo_needed(const struct cpuidle_state *state)
+{
+	return state->target_residency_ns +
+	       ((state->exit_latency_ns * TEO_PRICE) >> 2);
 }
 
 /**
- * teo_table_init - take over the target residencies
+ * teo_table_init - take over the states
  * @table: to be filled
  * @drv: the driver
  * @tick: tick period
@@ -89,29 +100,26 @@ static inline void teo_table_init(struct teo_table *table,
 	int i;
 
 	for (i = 0; i < drv->state_count; i++)
-		teo_column_init(&table->column[i],
-				drv->states[i].target_residency_ns);
+		teo_column_init(&table->column[i], teo_needed(&drv->states[i]));
 	teo_column_init(&table->column[drv->state_count], tick >> TEO_TICK_SHIFT);
 	table->nr_states = drv->state_count;
 }
 
 /**
  * teo_gain - what is gained by entering a state
- * @col: the state's target residency T
+ * @col: the idle time T that the state needs
  * @idle: the idle time d
  *
- * The driver states with T where a state starts to take less energy than the next
- * shallower one. Both energies grow linearly with d, so what is gained (or, below
- * T, lost) is proportional to d - T. In units of T, and with d counted up to 4 T:
+ * The driver states with the target residency where a state starts to take less
+ * energy than the next shallower one. Both energies grow linearly with d, and what
+ * the exit latency costs does not depend on it, so what is gained (or, below T,
+ * lost) is proportional to d - T. In units of T, and with d counted up to 3 T:
  *
  *	gain = (d - T) / T
- *
- * It does not rise with T. So if a state is worth entering, in the mean of any
- * idle times, then so is every shallower one.
  */
 static inline int teo_gain(const struct teo_column *col, s64 idle)
 {
-	u64 times = min(idle, col->most) * col->reciprocal;
+	u64 times = min(idle, TEO_MOST * col->needed) * col->reciprocal;
 
 	return (int)(times >> TEO_RECIPROCAL_SHIFT) - TEO_ONE;
 }
@@ -174,16 +182,22 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
  * @drv: the driver
  * @dev: the CPU, which tells what is disabled
  * @latency_req: latency limit
- * @row: the situation, or NULL if @most alone decides
+ * @table: the idle times that the states need
+ * @row: the situation, or NULL if the times alone decide
  * @top: the deepest state to choose
- * @most: how long the CPU can be idle
+ * @sleep: time to the next timer event but the tick
+ * @most: time until something ends the rest, which may be the tick
  *
- * Return: the deepest usable state that fits into @most and is worth it; else
- * the shallowest.
+ * Nobody waits for a tick, so a state that it ends needs no more than its target
+ * residency.
+ *
+ * Return: the deepest usable state that fits and is worth it; else the shallowest.
  */
 static inline int teo_choose(const struct cpuidle_driver *drv,
 			     const struct cpuidle_device *dev, s64 latency_req,
-			     const struct teo_row *row, int top, s64 most)
+			     const struct teo_table *table,
+			     const struct teo_row *row, int top, s64 sleep,
+			     s64 most)
 {
 	int state = -1, i;
 
@@ -191,8 +205,9 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
 		if (!teo_state_usable(drv, dev, latency_req, i))
 			continue;
 		state = i;
-		if (drv->states[i].target_residency_ns <= most &&
-		    (!row || row->score[i] >= 0))
+		if (table->column[i].needed <= sleep &&
+		    drv->states[i].target_residency_ns <= most &&
+		    (!row || row->score[i] > 0))
 			break;
 	}
 	return state < 0 ? teo_shallowest(drv, dev) : state;

@@ -76,8 +76,8 @@ static int decide(struct fixture *f, s64 limit, s64 sleep, s64 until_tick,
 		  s64 tick, bool *stop)
 {
 	*stop = teo_wants_tick_stopped(&f->row, &f->table, sleep, tick);
-	return teo_choose(&f->drv, &f->dev, limit, &f->row,
-			  f->drv.state_count - 1,
+	return teo_choose(&f->drv, &f->dev, limit, &f->table, &f->row,
+			  f->drv.state_count - 1, sleep,
 			  *stop ? sleep : min(sleep, until_tick));
 }
 
@@ -98,14 +98,14 @@ static void test_gain(struct kunit *test)
 		{ 200, 150, -TEO_ONE / 4 },
 		{ 200, 200, 0 },
 		{ 200, 500, TEO_ONE * 3 / 2 },
-		{ 200, 800, 3 * TEO_ONE },
-		{ 200, 801, 3 * TEO_ONE },
+		{ 200, 600, 2 * TEO_ONE },
+		{ 200, 601, 2 * TEO_ONE },
 		{ 800000, 0, -TEO_ONE },
 		{ 800000, 1600000, TEO_ONE },
-		{ 800000, KTIME_MAX, 3 * TEO_ONE },
+		{ 800000, KTIME_MAX, 2 * TEO_ONE },
 		{ NSEC_PER_SEC, 0, -TEO_ONE },
-		{ NSEC_PER_SEC, KTIME_MAX, 3 * TEO_ONE },
-		{ 1, KTIME_MAX, 3 * TEO_ONE },
+		{ NSEC_PER_SEC, KTIME_MAX, 2 * TEO_ONE },
+		{ 1, KTIME_MAX, 2 * TEO_ONE },
 		/* State 0's is never asked for, but must do no harm. */
 		{ 0, KTIME_MAX, -TEO_ONE },
 	};
@@ -157,7 +157,7 @@ static void test_learn_weights(struct kunit *test)
 		teo_learn(&f->row, &f->table, 0, false);
 	before = f->row.score[3];
 	teo_learn(&f->row, &f->table, KTIME_MAX, false);
-	KUNIT_EXPECT_LE(test, abs(f->row.score[3] - before - 4 * TEO_ONE / 16), 1);
+	KUNIT_EXPECT_LE(test, abs(f->row.score[3] - before - 3 * TEO_ONE / 16), 1);
 }
 
 /* A timer that comes early says nothing against a state. */
@@ -169,7 +169,7 @@ static void test_learn_timer(struct kunit *test)
 
 	set_up(f, &spr, 4 * MS);
 	for (n = 0; n < 100; n++)
-		teo_learn(&f->row, &f->table, 700 * US, false);
+		teo_learn(&f->row, &f->table, 1400 * US, false);
 	before = f->row;
 	teo_learn(&f->row, &f->table, 3 * US, true);
 	for (col = 1; col <= f->table.nr_states; col++)
@@ -178,23 +178,26 @@ static void test_learn_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->row.score[3], before.score[3]);
 
 	/* A late one speaks for it. */
-	teo_learn(&f->row, &f->table, 2 * MS, true);
+	teo_learn(&f->row, &f->table, 3 * MS, true);
 	KUNIT_EXPECT_LT(test, before.score[3], f->row.score[3]);
 }
 
 struct choose_case {
 	const char *name;
-	unsigned int worth;	/* mask of states with a score of 0 */
+	unsigned int worth;	/* mask of states with a score of 1, of others 0 */
 	unsigned int disabled;	/* mask */
-	s64 limit, most;
+	s64 limit, sleep;
 	int state;
+	s64 tick;		/* 0: stopped */
 };
 
-/* POLL, C1, C1E, C6 of Sapphire Rapids. */
+/* POLL, C1, C1E, C6 of Sapphire Rapids; C6 needs 800 + 9/4 * 290 us. */
 static const struct choose_case choose_cases[] = {
 	{ "all worth it", 0xf, 0, NO_LIMIT, KTIME_MAX, 3 },
-	{ "timer just far enough for C6", 0xf, 0, NO_LIMIT, 800 * US, 3 },
-	{ "timer too near for C6", 0xf, 0, NO_LIMIT, 800 * US - 1, 2 },
+	{ "timer just far enough for C6", 0xf, 0, NO_LIMIT, 1452500, 3 },
+	{ "timer too near for C6", 0xf, 0, NO_LIMIT, 1452500 - 1, 2 },
+	{ "tick just far enough for C6", 0xf, 0, NO_LIMIT, KTIME_MAX, 3, 800 * US },
+	{ "tick too near for C6", 0xf, 0, NO_LIMIT, KTIME_MAX, 2, 800 * US - 1 },
 	{ "timer at once", 0xf, 0, NO_LIMIT, 0, 0 },
 	{ "C6 not worth it", 0x7, 0, NO_LIMIT, KTIME_MAX, 2 },
 	{ "nothing worth it", 0, 0, NO_LIMIT, KTIME_MAX, 0 },
@@ -220,18 +223,18 @@ static void test_choose(struct kunit *test)
 		set_up(f, &spr, 4 * MS);
 		for (k = 0; k < spr.nr; k++) {
 			f->dev.states_usage[k].disable = !!(c->disabled & BIT(k));
-			f->row.score[k] = c->worth & BIT(k) ? 0 : -1;
+			f->row.score[k] = !!(c->worth & BIT(k));
 		}
-		KUNIT_EXPECT_EQ_MSG(test, teo_choose(&f->drv, &f->dev, c->limit,
-						     &f->row, spr.nr - 1, c->most),
+		KUNIT_EXPECT_EQ_MSG(test, teo_choose(&f->drv, &f->dev, c->limit, &f->table,
+						     &f->row, spr.nr - 1, c->sleep,
+						     c->tick ?: c->sleep),
 				    c->state, "%s", c->name);
 	}
 	/* Without a situation the timer alone decides; never deeper than the top. */
-	KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, NULL, 0, KTIME_MAX), 0);
 	set_up(f, &spr, 4 * MS);
-	f->row.score[3] = -1;
-	KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, NULL, 3, KTIME_MAX), 3);
-	KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, NULL, 2, KTIME_MAX), 2);
+	for (i = 0; i < spr.nr; i++)
+		KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, &f->table,
+						 NULL, i, KTIME_MAX, KTIME_MAX), i);
 }
 
 static void test_tick(struct kunit *test)
@@ -275,7 +278,7 @@ struct history_case {
 
 static const struct history_case history_cases[] = {
 	{ "skl, limit of 20 us, short idle times: the tick stays",
-	  &skl, 4 * MS, 20 * US, 0, 0, 26 * US, 30 * US, 2, false },
+	  &skl, 4 * MS, 20 * US, 0, 0, 50 * US, 60 * US, 2, false },
 	{ "adl, HZ 1000: so it does where the deepest state takes two ticks",
 	  &adl, MS, NO_LIMIT, 0, 0, 26 * US, 30 * US, 2, false },
 	{ "adl, HZ 1000: it is stopped for 1.5 ms all the same",
@@ -288,8 +291,10 @@ static const struct history_case history_cases[] = {
 	  &hsx, 4 * MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, false },
 	{ "hsx, HZ 1000: but they do there",
 	  &hsx, MS, NO_LIMIT, 0, 0, 100 * US, 1300 * US, 4, true },
-	{ "skx: evenly up to 1.6 ms is C6, not C1E",
-	  &skx, 4 * MS, NO_LIMIT, 0, 0, 0, 1600 * US, 3, false },
+	{ "skx: evenly up to 2.4 ms is C6, not C1E",
+	  &skx, 10 * MS, NO_LIMIT, 0, 0, 0, 2400 * US, 3, false },
+	{ "skx: evenly up to 1.3 ms breaks even, and tasks wait for C6",
+	  &skx, 10 * MS, NO_LIMIT, 0, 0, 0, 1300 * US, 2, false },
 	{ "spr: one long one of ten does not make C6 right",
 	  &spr, 4 * MS, NO_LIMIT, 90, 20 * US, 100 * MS, 100 * MS, 2, false },
 	{ "spr: idle times of 15 s are not too long to count",
@@ -397,10 +402,10 @@ static void test_surely_shallow(struct kunit *test)
 		bool sure;
 	} cases[] = {
 		{ &skx, 4 * US, 2, true },
-		{ &skx, 9 * US, 2, true },
-		{ &skx, 11 * US, 2, false },
-		{ &spr, 390 * US, 3, true },
-		{ &spr, 410 * US, 3, false },
+		{ &skx, 20 * US, 2, true },
+		{ &skx, 23 * US, 2, false },
+		{ &spr, 700 * US, 3, true },
+		{ &spr, 750 * US, 3, false },
 		{ &c1_only, 450 * US, 2, true },
 		{ &c1_only, 550 * US, 2, false },
 		{ &poll_only, 450 * US, 1, true },

@@ -84,7 +84,7 @@ def in_turns(trace: Trace) -> None:
 def by_end(trace: Trace) -> None:
     """A timer, and then something else sooner than C6 takes to pay off."""
     for _ in range(500):
-        trace.idle(1200 * US, 1200 * US, before_tick=3 * MS)
+        trace.idle(1600 * US, 1600 * US, before_tick=3 * MS)
         trace.idle(600 * US, before_tick=3 * MS)
 
 
@@ -92,17 +92,17 @@ def slow_exit(trace: Trace) -> None:
     """Timers show what the exit takes; the rest only seems to be long enough."""
     for n in range(1500):
         if n % 10 == 0:
-            trace.idle(2000 * US, 2000 * US, before_tick=3 * MS)
+            trace.idle(2600 * US, 2600 * US, before_tick=3 * MS)
         else:
-            trace.idle(550 * US, before_tick=3 * MS)
+            trace.idle(1900 * US, before_tick=3 * MS)
 
 
 def quick_exit(trace: Trace) -> None:
     """Timers show that the exit takes less than the driver says: the rest is long enough."""
     for _ in range(100):
-        trace.idle(2000 * US, 2000 * US, before_tick=3 * MS)
+        trace.idle(3000 * US, 3000 * US, before_tick=3 * MS)
     for _ in range(1000):
-        trace.idle(1000 * US, before_tick=3 * MS)
+        trace.idle(2400 * US, before_tick=3 * MS)
 
 
 def stopped_already(trace: Trace) -> None:
@@ -169,7 +169,7 @@ CASES = {
         lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "0")),
     "in turns": Case(in_turns, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
     "by end": Case(by_end, "spr-c02", lambda r: r["adequate"] > 0.97 * r["decisions"]),
-    "slow exit": Case(slow_exit, "{slow}", lambda r: r["too_deep"] < 300),
+    "slow exit": Case(slow_exit, "{slow}", lambda r: r["wake_latency_ns"] < 300 * 600 * US),
     "quick exit": Case(quick_exit, "{slow}",
         lambda r: r["adequate"] > 0.97 * r["decisions"], ("--exit-latency", "25")),
     "stopped already": Case(stopped_already, "spr-c02", lambda r: r["more"] < 1.1),
