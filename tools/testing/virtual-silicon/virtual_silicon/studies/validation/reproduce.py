@@ -419,11 +419,13 @@ def rapl(row: Row, match: re.Match[str], name: str) -> Experiment:
     state, seconds = match["state"], 0.02
     if state:
         before, seconds = f"rest_in {state} && {before}", 1.0
-    zone = "core" if "all cores," in row.quantity else "package"
+    zone, count = "package", 1
+    if "all cores," in row.quantity:
+        zone, count = "core", m.cores	# AMD's register has one core of each package
     return Experiment(
         Guest(name, min(machine.MAX_CPUS, packages * m.cores * threads), threads=threads),
         (_power(before, "-c none" if state else "-c all", seconds),),
-        lambda out: [_watts(out[0], zone)],
+        lambda out: [count * _watts(out[0], zone)],
         f"all CPUs in {state}, RAPL" if state else "all CPUs busy, RAPL")
 
 
