@@ -50,22 +50,28 @@ Samples = list[float]
 
 @dataclass(frozen=True)
 class Guest:
-    """A boot that rows share; `cores` and `threads` differ from the part's if not 0."""
+    """A boot that rows share; `cores` and `threads` differ from the part's if not 0.  Its
+    code is usual, or `heaviest`: what the TDP is made for, with its traffic."""
 
     machine: str
     cpus: int
     cores: int = 0
     threads: int = 0
     append: str = "intel_pstate=passive"
+    heaviest: bool = False
 
     @property
     def name(self) -> str:
         return "-".join(str(word) for word in (
-            self.machine, self.cpus, self.cores, self.threads, self.append[-20:]) if word)
+            self.machine, self.cpus, self.cores, self.threads, self.append[-20:],
+            "heaviest" * self.heaviest) if word)
 
     def build(self) -> Machine:
         m = machine.load(self.machine)
         changes: dict[str, Any] = {}
+        if self.heaviest:
+            changes["power"] = replace(m.power, activity=1.0, traffic_w=0.0,
+                                       uncore_w=m.power.uncore_w + m.power.traffic_w)
         if self.threads:
             changes["threads"] = self.threads
         if self.cores and self.cores != m.cores:
@@ -400,9 +406,9 @@ def rise(before: str, after: str, share: int = 1, threads: int = 0) -> Handler:
 
 
 def firestarter(row: Row, match: re.Match[str], name: str) -> Experiment:
-    """The clock that the current limit left is set; the load is usual code."""
+    """The clock that the current limit left is set."""
     m = machine.load(name)
-    return Experiment(Guest(name, m.cores * m.threads),
+    return Experiment(Guest(name, m.cores * m.threads, heaviest=True),
                       (_power("clock 2000000", "-c all", 0.05),),
                       lambda out: [_watts(out[0])],
                       "all cores busy at the clock that the current limit left, 2.0 GHz")
@@ -581,8 +587,6 @@ OFF: list[tuple[str, str, str]] = [
      "distribution is linear here, and so too wide"),
     ("cstate latency", r"C\d wake latency, min", "samples of a CPU that was hardly at rest"),
     ("idle power", r"core power", "the share of single cores in idle is assumed"),
-    ("power", r"RAPL package under FIRESTARTER", "it switches more than the load that the TDP "
-     "is for, which the model takes for the most; the guest runs usual code"),
     ("idle", r"Bzy_MHz", "an idle guest has not the services whose wake-ups were "
      "averaged"),
 ]
