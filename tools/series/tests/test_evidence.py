@@ -110,3 +110,12 @@ def test_replay() -> None:
     rows = [r for r in table("replay/cells.csv") if r["traces"] == "recorded"]
     closed = mean(float(r["energy closed %"]) for r in rows)
     assert f"closes {closed:.0f} % of the distance" in " ".join(PAGE.read_text("utf-8").split())
+
+
+def test_validation() -> None:
+    rows = [r for r in table("validation.csv") if r["number"] == "predicted"]
+    watts = [r for r in rows if r["unit"] == "W"]
+    near = [sum(abs(float(r["error"].rstrip("%"))) <= 25 for r in some) for some in (rows, watts)]
+    assert (f"Of {len(rows)} published values that the model predicts {near[0]} are within a "
+            f"quarter, of {len(watts)} powers {near[1]} ") in " ".join(
+        PAGE.read_text("utf-8").split())
