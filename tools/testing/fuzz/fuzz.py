@@ -26,7 +26,7 @@ _WHERE = ("kernel/sched", "arch/x86/kernel", "arch/x86/kernel/cpu", "drivers/cpu
 _SANITIZE = "address,undefined"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Failed(Exception):
     status: int
     said: str

@@ -7,7 +7,7 @@ static struct cpuidle_driver drv;
 static struct cpuidle_device dev;
 static struct teo_table table;
 
-/* Of 4096, for residencies of up to 42 ms: their reciprocals are rounded */
+/* Of 4096, for idle times of up to 66 ms that a state needs: their reciprocals are rounded */
 #define ROUNDED	4
 
 /* As drivers have them: no state pays sooner or is left sooner than a shallower one */
@@ -21,9 +21,9 @@ static void states(struct input *in)
 		drv.states[i].exit_latency_ns = latency;
 		dev.states_usage[i].disable = !(take(in, 1) & 7);
 		residency += 1 + take_any(in, 22);
-		latency += take_any(in, 32);
+		latency += take_any(in, 20);
 	}
-	teo_table_init(&table, &drv, take_below(in, 10000001));
+	teo_table_init(&table, &drv, 4 + take_below(in, 10000000));
 }
 
 /* A mean of gains is between their bounds, and no deeper state's is above a shallower one's */
@@ -43,7 +43,7 @@ static void learns(struct teo_row *row, s64 idle, bool timer)
 	row_is_sound(row);
 	for (int i = 1; i <= table.nr_states; i++) {
 		PROPERTY(!timer || row->score[i] >= old.score[i]);
-		if (table.column[i].most && idle >= table.column[i].most)
+		if (idle >= TEO_MOST * table.column[i].needed)
 			PROPERTY(row->score[i] >= old.score[i]);
 		if (!idle && !timer)
 			PROPERTY(row->score[i] <= old.score[i]);
@@ -55,18 +55,19 @@ static bool usable(int i, s64 limit)
 	return !dev.states_usage[i].disable && drv.states[i].exit_latency_ns <= limit;
 }
 
-static bool pays(const struct teo_row *row, int i, s64 most)
+static bool pays(const struct teo_row *row, int i, s64 sleep, s64 most)
 {
-	return drv.states[i].target_residency_ns <= most && (!row || row->score[i] >= 0);
+	return table.column[i].needed <= sleep &&
+	       drv.states[i].target_residency_ns <= most && (!row || row->score[i] > 0);
 }
 
 /* By the definition: the deepest that pays, else the shallowest usable, else enabled */
-static int wanted(const struct teo_row *row, int top, s64 limit, s64 most)
+static int wanted(const struct teo_row *row, int top, s64 limit, s64 sleep, s64 most)
 {
 	int i;
 
 	for (i = top; i >= 0; i--) {
-		if (usable(i, limit) && pays(row, i, most))
+		if (usable(i, limit) && pays(row, i, sleep, most))
 			return i;
 	}
 	for (i = 0; i <= top; i++) {
@@ -80,16 +81,22 @@ static int wanted(const struct teo_row *row, int top, s64 limit, s64 most)
 	return 0;
 }
 
+static int choose(const struct teo_row *row, int top, s64 limit, s64 sleep, s64 most)
+{
+	return teo_choose(&drv, &dev, limit, &table, row, top, sleep, most);
+}
+
 static void chooses(struct input *in, const struct teo_row *row)
 {
 	int top = take(in, 1) % drv.state_count, state;
-	s64 limit = take_any(in, 40), most = take_any(in, 40);
+	s64 limit = take_any(in, 40), sleep = take_any(in, 40), most = take_any(in, 40);
 
-	state = teo_choose(&drv, &dev, limit, row, top, most);
-	PROPERTY(state == wanted(row, top, limit, most));
-	PROPERTY(teo_choose(&drv, &dev, limit, row, top, most + take_any(in, 40)) >= state);
+	state = choose(row, top, limit, sleep, most);
+	PROPERTY(state == wanted(row, top, limit, sleep, most));
+	PROPERTY(choose(row, top, limit, sleep, most + take_any(in, 40)) >= state);
+	PROPERTY(choose(row, top, limit, sleep + take_any(in, 40), most) >= state);
 	if (usable(state, limit))
-		PROPERTY(teo_choose(&drv, &dev, limit + take_any(in, 40), row, top, most) >= state);
+		PROPERTY(choose(row, top, limit + take_any(in, 40), sleep, most) >= state);
 }
 
 static void times(struct input *in)

@@ -28,12 +28,12 @@ MISTAKES = [
     ("holdoff", HOLDOFF, "util - min(util, HOLDOFF_NOISE(h->unit))",
      "util - HOLDOFF_NOISE(h->unit)"),
     ("holdoff", HOLDOFF, "(s64)(now - h->since) >=", "now - h->since >= (u64)"),
-    ("holdoff", HOLDOFF, "h->lo = U32_MAX;", "h->lo = h->set;"),
-    ("holdoff", HOLDOFF, "if (!h->end)", "if (h->end)"),
+    ("holdoff", HOLDOFF, "h->lo = U32_MAX;", "h->lo = 0;"),
+    ("holdoff", HOLDOFF, "h->lo = min(h->lo, util);", "h->lo = util;"),
     ("chain", CHAIN, "c->lag = min(lag, CHAIN_LAG);", "c->lag = lag;"),
     ("chain", CHAIN, "w->ran += passed - min(slack, passed);", "w->ran += passed - slack;"),
-    ("teo", TEO, "max_t(s64, residency, 1)", "residency"),
-    ("teo", TEO, "min(idle, col->most)", "idle"),
+    ("teo", TEO, "max_t(s64, needed, 1)", "needed"),
+    ("teo", TEO, "min(idle, TEO_MOST * col->needed)", "idle"),
 ]
 
 
