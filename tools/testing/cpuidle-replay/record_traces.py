@@ -15,16 +15,14 @@ import lzma
 import sys
 from pathlib import Path
 
+from cpuwhy import replay, states
+from cpuwhy.events import Source
+from cpuwhy.record import sidecar
+from cpuwhy.tests import scripted_guest
+from virtual_silicon import paths
+
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-sys.path[:0] = [str(TOP / "tools/power"), str(TOP / "tools/testing/virtual-silicon")]
-
-from cpuwhy import replay, states  # noqa: E402
-from cpuwhy.events import Source  # noqa: E402
-from cpuwhy.record import sidecar  # noqa: E402
-from cpuwhy.tests import scripted_guest  # noqa: E402
-from virtual_silicon import paths  # noqa: E402
-
 STUDIES = TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
 APPEND = ("intel_pstate=passive cpufreq.default_governor=performance intel_idle.max_cstate=1 "
           "cpuidle.governor=ladder")
