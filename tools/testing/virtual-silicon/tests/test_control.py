@@ -13,7 +13,6 @@ from virtual_silicon.machine import intel, machine
 from virtual_silicon.readers import sysfs, trace, turbostat
 
 MACHINE = "sapphire-rapids-hwp"
-PC6_W, PC0_W = 19, 95		# uncore power asleep and awake, from the machine file
 
 
 @pytest.fixture(params=each(("hwp-active", "hwp-passive")))
@@ -98,7 +97,9 @@ def test_governors_set_the_clock(result: Result) -> None:
 def test_package_state_is_what_turbostat_reads_and_energy_shows(result: Result) -> None:
     """Energy beyond the cores' tells how long the package slept."""
     seen, table = window(result, 44), turbostat.table(result.text("asleep"))
-    awake = ((seen.package_j - seen.cores_j) / seen.seconds - PC6_W) / (PC0_W - PC6_W)
+    m = machine.load(MACHINE)
+    asleep_w, awake_w = m.package_w(m.package[0]), m.uncore_w(m.min_ratio)
+    awake = ((seen.package_j - seen.cores_j) / seen.seconds - asleep_w) / (awake_w - asleep_w)
     asleep_s = (1 - awake) * seen.seconds
     assert asleep_s > 0.95 * seen.seconds
     # turbostat's window is some ms longer, and no CPU sleeps in all of them

@@ -194,7 +194,7 @@ def test_emulator_units() -> None:
         "ppm": 999_900, "ns": 190_000, "timer-ns": 125_000}
     assert c6["residency-msr"] == 0x3FD
     assert c1["active"] is True
-    assert given["power"]["uncore-uw"][-1] == 95_000_000
+    assert given["power"]["uncore-uw"][-1] == 110_000_000
     assert given["power"]["dram-unit-nj"] == 61035
     assert qapi.machine(load("e5-2698-v4"))["power"]["dram-unit-nj"] == 15300
     assert "cores-msr" not in given["power"]

@@ -111,10 +111,11 @@ def test_freq_max_of_p_and_e_cores(result: Result) -> None:
 @pytest.mark.boots("invariance-hybrid")
 @pytest.mark.parametrize("which", (0, 1))
 def test_governor_gives_each_kind_what_it_needs(result: Result, which: int) -> None:
-    """A quarter more than utilisation, which is at its highest a little above the mean."""
+    """A quarter more than utilisation, which is at its highest a little above the mean. The
+    clock is up to 5 % higher: the next step of 100 MHz, and 1/64 of the highest for noise."""
     ran = [r for _, r, _ in rows(result.text(f"governed-{which}"))]
     busy = mean([b - a for a, b in zip(ran[60:], ran[61:])]) / (GOVERNED_MS * 1e6)
-    assert busy == pytest.approx(0.75, abs=0.03)
+    assert 0.75 * 0.95 - 0.03 < busy < 0.75 + 0.03
 
 
 @pytest.mark.parametrize("name,wanted", [
