@@ -15,7 +15,7 @@ from . import guest, paths, proc
 from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
 from .fetch import base, cache, packages
-from .patchqueue import mails, manifest, refresh
+from .patchqueue import mails, manifest, port, refresh
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
 from .patchqueue.tree import Tree
@@ -35,7 +35,7 @@ class Target:
     newer: bool = False
 
     def make(self) -> int:
-        if self.groups and not self.newer and paths.BASE_VERSION != paths.DEFAULT_BASE:
+        if self.groups and not self.newer and _newer():
             names = [name for name, target in TARGETS.items() if target.newer]
             raise Fail(f"BASE={os.environ['BASE']}: this is for {paths.DEFAULT_BASE} alone;"
                        f" another base is for {', '.join(names)}", code=2)
@@ -54,8 +54,13 @@ def _alone() -> AbstractContextManager[None]:
     return cache.lock(paths.BUILD / ".lock", "this clone")
 
 
-def series() -> Series:
+def common() -> Series:
     return manifest.load(paths.PATCHES, paths.TOP)
+
+
+def series() -> Series:
+    """The series for the chosen base."""
+    return port.of_version(common(), paths.BASE_VERSION)
 
 
 def linux() -> None:
@@ -63,7 +68,14 @@ def linux() -> None:
     chosen = base.choose()
     repo = chosen.repo()
     say(f"base: {chosen.label} (Linux {base.release(repo)}, {chosen.key[:16]})")
-    trees.make(trees.LINUX, repo, series())
+    if _newer():
+        port.make(trees.LINUX, repo, common(), paths.BASE_VERSION, lambda: base.default().repo())
+    else:
+        trees.make(trees.LINUX, repo, series())
+
+
+def _newer() -> bool:
+    return paths.BASE_VERSION != paths.DEFAULT_BASE
 
 
 def patched() -> None:
@@ -131,6 +143,9 @@ def for_mutants() -> None:
 
 
 def take_back() -> None:
+    if _newer():
+        port.take_back(trees.LINUX, common(), paths.BASE_VERSION)
+        return
     refresh.refresh(trees.LINUX, series())
     if trees.QEMU.git_dir.is_dir():
         refresh.refresh(trees.QEMU, qemu.series())
@@ -212,7 +227,7 @@ TARGETS = {
     "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux],
                    newer=True),
     "refresh": Target("take commits made in build/linux and build/qemu/src into the repository",
-                      "build", [take_back]),
+                      "build", [take_back], newer=True),
     "series": Target("build/series: the patches as mails, and in parts", "build",
                      [linux, lambda: mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)],
                      newer=True),

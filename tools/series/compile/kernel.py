@@ -27,11 +27,17 @@ COMPILED = re.compile(r"^  (CC|AS|HOSTCC|LD) ")
 
 
 def patched_fragments() -> list[Path]:
-    return [paths.KERNEL_CONFIG, paths.PATCHED_CONFIG]
+    return [paths.KERNEL_CONFIG, paths.PATCHED_CONFIG, *_of_version()]
 
 
 def base_fragments() -> list[Path]:
-    return [paths.KERNEL_CONFIG]
+    return [paths.KERNEL_CONFIG, *_of_version()]
+
+
+def _of_version() -> list[Path]:
+    """What is otherwise with a newer kernel; later lines count."""
+    file = paths.KERNEL_CONFIG.with_name(f"kernel-{paths.BASE_VERSION}.config")
+    return [file] if file.exists() else []
 
 
 def patched(tree: Tree) -> None:

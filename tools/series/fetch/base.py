@@ -25,7 +25,6 @@ from . import aptget, cache, importer, packages
 from .importer import Item, Opened, Wanted
 
 WANTED = paths.BASE_VERSION
-PACKAGE = f"linux-source-{WANTED}"
 REPO = "base.git"
 IMPORT_VERSION = "import 2"
 IMPORT_MIB = 900
@@ -38,6 +37,7 @@ class Base:
     key: str            # hash of the content it is made from
     open: Callable[[Wanted], AbstractContextManager[Opened]]
     offer: aptget.Offer | None = None
+    version: str = ""   # that of BASE= if empty
 
     def repo(self) -> Path:
         """Bare repository with the base as branch `importer.BRANCH`."""
@@ -53,8 +53,8 @@ class Base:
         def make(part: Path) -> list[str]:
             proc.need_space(part, IMPORT_MIB, "the base kernel")
             with self.open(wanted) as tree, Step(f"base: importing {self.label}") as step:
-                importer.commit(part / REPO, tree._replace(items=_prepared(tree.items)),
-                                f"{self.label}\n", step)
+                items = _prepared(tree.items, self.version or WANTED)
+                importer.commit(part / REPO, tree._replace(items=items), f"{self.label}\n", step)
             release(part / REPO)
             return importer.packed_files(part / REPO)
         return cache.get("base", digest, make) / REPO
@@ -78,14 +78,14 @@ def version(makefile: bytes) -> str:
     return ".".join(found)
 
 
-def _prepared(items: Iterable[Item]) -> Iterator[Item]:
+def _prepared(items: Iterable[Item], wanted: str) -> Iterator[Item]:
     """Of another version nothing is imported. Debian's .gitignore hides all files from git but
     those of the packaging: who adds one to a commit would have to know."""
     for item in items:
         if item.path == "Makefile":
             found = version(item.data)
-            if found.rsplit(".", 1)[0] != WANTED:
-                raise Fail(f"the base is Linux {found}; the series is for {WANTED}.x"
+            if found.rsplit(".", 1)[0] != wanted:
+                raise Fail(f"the base is Linux {found}; the series is for {wanted}.x"
                            f" (BASE={found.rsplit('.', 1)[0]} says that it is meant)")
         if item.path == ".gitignore":
             item = item._replace(data=re.sub(rb"^/\*\n!/debian/\n", b"", item.data, flags=re.M))
@@ -106,15 +106,25 @@ def choose() -> Base:
                " (KSRC= takes a tarball or a directory)", code=2)
 
 
-def on_offer(update: bool = False) -> list[Base]:
+def default() -> Base:
+    """The newest one of the kernel that the patches are for, whatever BASE= says."""
+    if found := on_offer(version=paths.DEFAULT_BASE):
+        return found[0]
+    raise Fail(f"linux-source-{paths.DEFAULT_BASE} is not on offer")
+
+
+def on_offer(update: bool = False, version: str = "") -> list[Base]:
     """What the package manager can download, newest first: of a newer kernel than the
     default from backports, too."""
-    if update and WANTED == paths.DEFAULT_BASE:
+    wanted = version or WANTED
+    package = f"linux-source-{wanted}"
+    if update and wanted == paths.DEFAULT_BASE:
         packages.update()
-    found = aptget.offers(PACKAGE)
-    if not found and WANTED != paths.DEFAULT_BASE:
-        found = aptget.offers(PACKAGE, aptget.backports(update))
-    return [Base(f"{PACKAGE} {o.version}", o.sha256, partial(_open_deb, o), o) for o in found]
+    found = aptget.offers(package)
+    if not found and wanted != paths.DEFAULT_BASE:
+        found = aptget.offers(package, aptget.backports(update))
+    return [Base(f"{package} {o.version}", o.sha256, partial(_open_deb, o), o, wanted)
+            for o in found]
 
 
 @contextmanager

@@ -16,9 +16,8 @@ from virtual_silicon.errors import Fail
 
 from .. import git
 from ..fetch import cache
-from . import mail
 from .mail import Mail
-from .manifest import Series, WholeFile
+from .manifest import Entry, Series, WholeFile
 
 
 class DoesNotApply(Fail):
@@ -29,27 +28,40 @@ def inputs_key(series: Series) -> str:
     """Changes with everything of the series that build() looks at."""
     parts: list[str | bytes] = [series.file.read_bytes() if series.file.exists() else b""]
     for entry in series.entries:
-        parts += [entry.patch, (series.patch_dir / entry.patch).read_bytes()]
+        parts += [entry.patch, series.content(series.patch_dir / entry.patch)]
     for path in series.files():
         source = series.files_root / path
-        parts += [path, _mode(source), source.read_bytes()]
+        parts += [path, _mode(source), series.content(source)]
     return cache.key(*parts)
 
 
 def build(repo: Path, base: str, series: Series) -> list[str]:
     """Commit the series on top of `base` in `repo`; returns the commits, one an entry."""
+    made, failure = build_until(repo, base, series)
+    if failure:
+        raise failure
+    return made
+
+
+def build_until(repo: Path, base: str, series: Series) -> tuple[list[str], DoesNotApply | None]:
+    """The same as far as it goes, and why it does not go on."""
     date = git.run("show", "-s", "--format=%cd", "--date=raw", base, repo=repo)
     made = [base]
     with tempfile.TemporaryDirectory(dir=repo) as tmp:
         env = {"GIT_INDEX_FILE": os.path.join(tmp, "index")}
         git.run("read-tree", base, repo=repo, env=env)
         for entry in series.entries:
-            letter = mail.read(series.patch_dir / entry.patch)
-            _apply(repo, env, entry.patch, letter.diff)
-            for file in entry.files:
-                _add_file(repo, env, base, series, file)
+            try:
+                if entry.patch in series.broken:
+                    raise DoesNotApply(series.broken[entry.patch])
+                letter = series.letter(entry)
+                _apply(repo, env, entry.patch, letter.diff)
+                for file in entry.files:
+                    _add_file(repo, env, base, series, file)
+            except DoesNotApply as failure:
+                return made[1:], failure
             made.append(_commit(repo, env, made[-1], letter, date))
-    return made[1:]
+    return made[1:], None
 
 
 def _apply(repo: Path, env: dict[str, str], patch: str, diff: str) -> None:
@@ -81,9 +93,22 @@ def _add_file(repo: Path, env: dict[str, str], base: str, series: Series,
         raise DoesNotApply(f"{file.path} has changed in this base: carry the change over into"
                            f" ours, and add {theirs[:12]} to its line in {series.file}")
     source = series.files_root / file.path
-    blob = git.run("hash-object", "-w", "--no-filters", "--", source.resolve(), repo=repo)
+    blob = git.run("hash-object", "-w", "--no-filters", "--stdin", repo=repo,
+                   stdin=series.content(source))
     git.run("update-index", "--add", "--cacheinfo", f"{_mode(source)},{blob},{file.path}",
             repo=repo, env=env)
+
+
+def whole_files(repo: Path, base: str, series: Series, entry: Entry) -> str:
+    """The diff that adds the whole files of a commit."""
+    with tempfile.TemporaryDirectory(dir=repo) as tmp:
+        env = {"GIT_INDEX_FILE": os.path.join(tmp, "index")}
+        git.run("read-tree", base, repo=repo, env=env)
+        for file in entry.files:
+            _add_file(repo, env, base, series, file)
+        tree = git.run("write-tree", "--missing-ok", repo=repo, env=env)
+        return git.raw("diff-tree", "-r", "-p", "--full-index", base, tree, repo=repo).decode(
+            errors="surrogateescape")
 
 
 def _mode(path: Path) -> str:

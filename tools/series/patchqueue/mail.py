@@ -31,9 +31,14 @@ class Mail:
 
 
 def read(path: Path) -> Mail:
+    return parse(path.read_bytes(), path)
+
+
+def parse(text: bytes, path: Path) -> Mail:
+    """The mail that is or would be in @path."""
     with tempfile.TemporaryDirectory() as tmp:
         msg, diff = Path(tmp, "msg"), Path(tmp, "diff")
-        info = git.run("mailinfo", "-b", msg, diff, stdin=_with_blank_end(path.read_bytes()))
+        info = git.run("mailinfo", "-b", msg, diff, stdin=_with_blank_end(text))
         head = dict(re.findall(r"^(\w+): (.*)$", info, re.M))
         body = msg.read_text(errors="surrogateescape").strip("\n")
         patch = diff.read_text(errors="surrogateescape")

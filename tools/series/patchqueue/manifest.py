@@ -22,6 +22,9 @@ from typing import NoReturn
 
 from virtual_silicon.errors import Fail
 
+from . import mail
+from .mail import Mail
+
 
 @dataclass(frozen=True)
 class WholeFile:
@@ -48,10 +51,21 @@ class Series:
     files_root: Path
     entries: list[Entry]
     trailer: list[str] = field(default_factory=list)
+    #: What a file holds for this base, where that is not what the repository's has.
+    changed: dict[Path, bytes] = field(default_factory=dict)
+    #: Patches of which that cannot be told any more, with the reason.
+    broken: dict[str, str] = field(default_factory=dict)
 
     @property
     def file(self) -> Path:
         return self.patch_dir / "series"
+
+    def content(self, path: Path) -> bytes:
+        return self.changed[path] if path in self.changed else path.read_bytes()
+
+    def letter(self, entry: Entry) -> Mail:
+        path = self.patch_dir / entry.patch
+        return mail.parse(self.content(path), path)
 
     def files(self) -> dict[str, WholeFile]:
         """All whole files, by path."""

@@ -7,6 +7,7 @@ written, so that a round trip leaves no difference.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ class Plan:
     mails: dict[str, bytes] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 def refresh(tree: Tree, series: Series) -> None:
@@ -65,32 +67,32 @@ def _demand_orderly(tree: Tree, series: Series) -> None:
 
 def _plan(tree: Tree, base: str, series: Series) -> Plan:
     plan, kept = Plan(), []
-    in_base = _blobs(tree, base)
-    in_head = _blobs(tree, "HEAD")
+    in_base = blobs(tree, base)
+    in_head = blobs(tree, "HEAD")
     origins = names.origins(tree, base, series)
     for commit in git.run("rev-list", "--reverse", f"{base}..HEAD", repo=tree.path).split():
         old = origins.get(commit)
-        whole = [p for p in _touched(tree, commit) if p not in in_base or p in series.files()]
+        whole = [p for p in touched(tree, commit) if p not in in_base or p in series.files()]
         fresh = [p for p in whole if p in in_head and p not in plan.files]
-        letter = _letter(tree, commit, whole)
-        plan.notes += [f"{path}: its change in '{letter.subject}' is folded into the commit that"
+        mine = letter(tree, commit, whole)
+        plan.notes += [f"{path}: its change in '{mine.subject}' is folded into the commit that"
                        " has the file" for path in whole if path in plan.files]
         plan.files += fresh
-        if letter.diff or fresh or old:
-            files = [_whole_file(series, p, in_base.get(p)) for p in sorted(fresh, key=_order(old))]
+        if mine.diff or fresh or old:
+            files = [whole_file(series, p, in_base.get(p)) for p in sorted(fresh, key=_order(old))]
             plan.entries.append(Entry("", files, old.comments if old else []))
-            kept.append((letter, old))
+            kept.append((mine, old))
     _name(plan, series, kept)
     return plan
 
 
-def _blobs(tree: Tree, commit: str) -> dict[str, str]:
+def blobs(tree: Tree, commit: str) -> dict[str, str]:
     """{path: git's name of its content}"""
     listed = git.run("ls-tree", "-r", "-z", commit, repo=tree.path).split("\0")
     return {path: about.split()[2] for about, _, path in (x.partition("\t") for x in listed if x)}
 
 
-def _whole_file(series: Series, path: str, theirs: str | None) -> WholeFile:
+def whole_file(series: Series, path: str, theirs: str | None) -> WholeFile:
     """Ours has been merged with this version of the base's, as well as with those before."""
     if theirs is None:
         return WholeFile(path)
@@ -108,6 +110,8 @@ def _name(plan: Plan, series: Series, kept: list[tuple[Mail, Entry | None]]) -> 
         rest = file.name[5:] if file and was and was.subject == letter.subject else \
             names.slug(letter.subject)
         entry.patch = f"{number:04d}-{rest}"
+        if old and old.patch != entry.patch:
+            plan.renamed[old.patch] = entry.patch
         if not file or not was or not mail.same(was, letter):
             plan.mails[entry.patch] = mail.write(letter).encode(errors="surrogateescape")
         elif file.name != entry.patch:
@@ -120,7 +124,7 @@ def _order(old: Entry | None) -> Callable[[str], tuple[int, str]]:
     return lambda p: (known.index(p) if p in known else len(known), p)
 
 
-def _touched(tree: Tree, commit: str) -> list[str]:
+def touched(tree: Tree, commit: str) -> list[str]:
     parents = git.run("show", "-s", "--format=%P", commit, repo=tree.path).split()
     if len(parents) != 1:
         raise Fail(f"{paths.shown(tree.path)}: {commit[:12]} is a merge; a series has none")
@@ -129,7 +133,7 @@ def _touched(tree: Tree, commit: str) -> list[str]:
     return [p for p in said.split("\0") if p]
 
 
-def _letter(tree: Tree, commit: str, exclude: list[str]) -> Mail:
+def letter(tree: Tree, commit: str, exclude: list[str]) -> Mail:
     """The commit as a mail, without the files that are kept whole."""
     author, date, stamp, subject, body = git.run(
         "show", "-s", "--format=%an <%ae>%x00%aD%x00%at%x00%s%x00%b", commit,
@@ -153,10 +157,11 @@ def _write(tree: Tree, series: Series, plan: Plan) -> list[str]:
     for path in plan.files:
         content = git.raw("cat-file", "blob", f"HEAD:{path}", repo=tree.path)
         executable = git.run("ls-tree", "HEAD", "--", path, repo=tree.path).startswith("100755")
-        changed += _write_file(series.files_root / path, content, executable)
+        changed += write_file(series.files_root / path, content, executable)
     for name, text in plan.mails.items():
-        changed += _write_file(series.patch_dir / name, text)
-    changed += _write_manifest(series, plan)
+        changed += write_file(series.patch_dir / name, text)
+    changed += write_manifest(series, plan.entries)
+    changed += _rename_differences(series, plan.renamed)
     kept = {e.patch for e in plan.entries}
     gone = [series.patch_dir / e.patch for e in series.entries if e.patch not in kept]
     gone += [series.files_root / p for p in series.files() if p not in plan.files]
@@ -166,7 +171,7 @@ def _write(tree: Tree, series: Series, plan: Plan) -> list[str]:
     return changed
 
 
-def _write_file(path: Path, content: bytes, executable: bool = False) -> list[str]:
+def write_file(path: Path, content: bytes, executable: bool = False) -> list[str]:
     wanted = 0o755 if executable else 0o644
     if path.exists() and path.read_bytes() == content:
         if bool(path.stat().st_mode & 0o100) == executable:
@@ -177,10 +182,24 @@ def _write_file(path: Path, content: bytes, executable: bool = False) -> list[st
     return [f"wrote {paths.shown(path)}"]
 
 
-def _write_manifest(series: Series, plan: Plan) -> list[str]:
-    if [(e.patch, e.files) for e in plan.entries] == [(e.patch, e.files) for e in series.entries]:
+def write_manifest(series: Series, entries: list[Entry]) -> list[str]:
+    if [(e.patch, e.files) for e in entries] == [(e.patch, e.files) for e in series.entries]:
         return []
-    return _write_file(series.file, manifest.dump(plan.entries, series.trailer).encode())
+    return write_file(series.file, manifest.dump(entries, series.trailer).encode())
+
+
+def _rename_differences(series: Series, renamed: dict[str, str]) -> list[str]:
+    """What differs on a newer kernel goes by the name of the patch."""
+    changed = []
+    for file in sorted(series.patch_dir.glob("*/*")):
+        text = file.read_text(errors="surrogateescape")
+        for old, new in renamed.items():
+            text = re.sub(rf"(^|patches/){re.escape(old)}", rf"\g<1>{new}", text, flags=re.M)
+        target = file.with_name(renamed.get(file.name, file.name))
+        if target != file:
+            file.unlink()
+        changed += write_file(target, text.encode(errors="surrogateescape"))
+    return changed
 
 
 def _settle(tree: Tree, base: str, series: Series) -> None:

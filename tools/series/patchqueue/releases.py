@@ -21,7 +21,7 @@ def directories(series: Series) -> set[str]:
     """Directories of the base that the series reads or writes."""
     paths = list(series.files())
     for entry in series.entries:
-        paths += mail.touched(mail.read(series.patch_dir / entry.patch).diff)
+        paths += mail.touched(series.letter(entry).diff)
     return {os.path.dirname(p) for p in paths}
 
 

@@ -31,6 +31,8 @@ BASE = "refs/series/base"       # on this base
 ONTO = "refs/series/onto"       # the base of a rebase that refresh has not taken back yet
 NOTES = "series"
 BRANCH = "series"
+REFRESH = "make refresh" + (
+    f" BASE={paths.BASE_VERSION}" if paths.BASE_VERSION != paths.DEFAULT_BASE else "")
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def make(tree: Tree, base_repo: Path, series: Series) -> str:
     if where := stopped(tree):
         raise Fail(where)
     _finish_interrupted_move(tree)
-    base = _take_base(tree, base_repo)
+    base = take_base(tree, base_repo)
     try:
         tip = tip_of(tree, tree.ref(BASE) if _rebased_to(tree, base) else base, series)
     except DoesNotApply as failure:
@@ -69,9 +71,20 @@ def make(tree: Tree, base_repo: Path, series: Series) -> str:
             say(f"tree: {paths.shown(tree.path)} has {found} (make refresh takes commits over)")
     else:
         refuse_to_lose(tree)
-        _move(tree, base, tip)
+        move(tree, base, tip)
         say(f"tree: {paths.shown(tree.path)} moved to {describe(tree)}")
     return tip
+
+
+def begin(tree: Tree, base_repo: Path) -> str:
+    """A tree with the base's objects, to make commits in; returns the base. What an older one
+    has stays."""
+    if not tree.git_dir.is_dir():
+        proc.need_space(tree.path, tree.mib, paths.shown(tree.path))
+        git.run("init", "--quiet", f"--initial-branch={BRANCH}", tree.path)
+    elif tree.ref(TIP):
+        refuse_to_lose(tree)
+    return take_base(tree, base_repo)
 
 
 def _create(tree: Tree, base_repo: Path, series: Series) -> str:
@@ -83,10 +96,10 @@ def _create(tree: Tree, base_repo: Path, series: Series) -> str:
     shutil.rmtree(part.path, ignore_errors=True)
     git.run("init", "--quiet", f"--initial-branch={BRANCH}", part.path)
     try:
-        base = _take_base(part, base_repo)
+        base = take_base(part, base_repo)
         tip = tip_of(part, base, series)
         with Step(f"tree: writing {paths.shown(tree.path)}"):
-            _move(part, base, tip)
+            move(part, base, tip)
     except Fail as failure:
         shutil.rmtree(part.path)
         if isinstance(failure, DoesNotApply):
@@ -100,7 +113,7 @@ def _create(tree: Tree, base_repo: Path, series: Series) -> str:
     return tip
 
 
-def _take_base(tree: Tree, base_repo: Path) -> str:
+def take_base(tree: Tree, base_repo: Path) -> str:
     """Give the tree the base's objects. They are hard links: no space used,
     and the tree survives the cache."""
     base = git.run("rev-parse", importer.BRANCH, repo=base_repo)
@@ -164,7 +177,7 @@ def _rebase(tree: Tree, base: str, series: Series, failure: DoesNotApply) -> NoR
     if not old or old == base:
         raise failure
     refuse_to_lose(tree)
-    _move(tree, old, tip_of(tree, old, series))
+    move(tree, old, tip_of(tree, old, series))
     git.run("update-ref", ONTO, base, repo=tree.path)
     say(f"tree: {failure}; merging by git rebase")
     done = git.call("rebase", "--quiet", "--onto", base, old, repo=tree.path, check=False)
@@ -179,6 +192,8 @@ def _rebase(tree: Tree, base: str, series: Series, failure: DoesNotApply) -> NoR
 
 def stopped(tree: Tree) -> str:
     """At which commit a rebase of the tree has stopped, and its conflicts; '' if none has."""
+    if (tree.git_dir / "rebase-apply").is_dir():
+        return _am_stopped(tree)
     if not (tree.git_dir / "rebase-merge").is_dir():
         return ""
     where, at = paths.shown(tree.path), ""
@@ -186,11 +201,26 @@ def stopped(tree: Tree) -> str:
         patch, subject = git.run("show", "-s", f"--notes={NOTES}", "--format=%N%x00%s", commit,
                                  repo=tree.path).split("\0")
         at = f" at {patch.strip() or commit[:12]} ({subject})"
-    names = git.run("diff", "--name-only", "-z", "--diff-filter=U", repo=tree.path).split("\0")
-    found = [place for name in filter(None, names) for place in _conflicts(tree.path, name)]
+    found = _all_conflicts(tree)
     return (f"{where} is being rebased and has stopped{at}: "
             + (f"conflicts in {', '.join(found)}: resolve them, git add" if found else "go on")
             + f", git -C {where} rebase --continue (or --abort); at the end make refresh")
+
+
+def _am_stopped(tree: Tree) -> str:
+    where, state = paths.shown(tree.path), tree.git_dir / "rebase-apply"
+    message = state / "final-commit"
+    subject = message.read_text(errors="replace").partition("\n")[0] if message.exists() else ""
+    found = _all_conflicts(tree)
+    return (f"{where} is being merged and has stopped at '{subject}': "
+            + (f"conflicts in {', '.join(found)}: resolve them, git add" if found else
+               f"make its change by hand ({paths.shown(state / 'patch')}), git add")
+            + f", git -C {where} am --continue (or --abort); at the end {REFRESH}")
+
+
+def _all_conflicts(tree: Tree) -> list[str]:
+    names = git.run("diff", "--name-only", "-z", "--diff-filter=U", repo=tree.path).split("\0")
+    return [place for name in filter(None, names) for place in _conflicts(tree.path, name)]
 
 
 def _conflicts(root: Path, name: str) -> list[str]:
@@ -205,7 +235,7 @@ def _moving(tree: Tree) -> Path:
     return tree.git_dir / "x86-dvfs.moving"
 
 
-def _move(tree: Tree, base: str, tip: str) -> None:
+def move(tree: Tree, base: str, tip: str) -> None:
     """Change files, index and refs. The note says that a half-changed tree is
     our doing and not the user's."""
     _moving(tree).write_text(f"{base} {tip}\n")
@@ -227,7 +257,7 @@ def _finish_interrupted_move(tree: Tree) -> None:
         words = _moving(tree).read_text().split()
         if len(words) != 2 or not git.resolve(tree.path, words[1]):
             raise Fail(f"{paths.shown(tree.path)} was left half-made: remove it and call again")
-        _move(tree, *words)
+        move(tree, *words)
 
 
 def uncommitted(tree: Tree) -> list[str]:

@@ -183,7 +183,6 @@ def test_newer_base_has_its_own_directory(asked, version, directory):
 def offered(monkeypatch):
     """apt's offers: {package: versions}, from backports if we name them."""
     monkeypatch.setattr(base, "WANTED", "7.3")
-    monkeypatch.setattr(base, "PACKAGE", "linux-source-7.3")
     monkeypatch.setattr(aptget, "backports", lambda update=False: ("-o", "backports"))
     monkeypatch.setattr(aptget, "versions", lambda package: ["7.2", "6.12"])
 

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A series on a newer kernel: what differs is kept beside the patches, and nothing else."""
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from virtual_silicon.errors import Fail
+
+from .. import git, paths
+from ..fetch import base
+from ..patchqueue import mails, manifest, port, refresh, releases, variant
+from ..patchqueue import tree as trees
+from .conftest import MAKEFILE, NUMBERS, OLD, Place, write
+
+DIFF = "patches/7.3/0001-kernel.patch"
+
+
+@dataclasses.dataclass
+class Newer(Place):
+    """The same repository; its base and its tree are those of 7.3."""
+    default: Path = Path()
+
+    def base(self) -> base.Base:
+        return dataclasses.replace(base.from_path(self.source), version="7.3")
+
+    def make(self) -> str:
+        port.make(self.tree, self.base().repo(), self.series(), "7.3",
+                  lambda: base.from_path(self.default).repo())
+        return git.run("rev-parse", "HEAD", repo=self.tree.path)
+
+    def refresh(self) -> None:
+        port.take_back(self.tree, self.series(), "7.3")
+
+    def resolve(self, name: str, text: str) -> None:
+        (self.tree.path / name).write_text(text)
+        git.run("add", "--all", repo=self.tree.path)
+        git.run("am", "--continue", repo=self.tree.path)
+
+    def of_version(self) -> manifest.Series:
+        return port.of_version(self.series(), "7.3")
+
+
+@pytest.fixture
+def newer(place: Place, tmp_path: Path) -> Newer:
+    """Line 30 has another name there, and all are one line further down."""
+    source = tmp_path / "source-7.3"
+    numbers = "line 0\n" + NUMBERS.replace("line 30\n", "LINE 30\n")
+    write(source, Makefile=MAKEFILE.replace("6", "7", 1).replace("12", "3"),
+          kernel__numbers_dot_c=numbers, lib__old_dot_c=OLD)
+    return Newer(place.top, source, trees.Tree("linux", tmp_path / "build/7.3/linux", 1),
+                 place.source)
+
+
+@pytest.fixture
+def ported(newer: Newer) -> Newer:
+    with pytest.raises(Fail, match=r"stopped at 'kernel: change two lines': conflicts in"
+                                   r" kernel/numbers.c:31: resolve"):
+        newer.make()
+    text = (newer.source / "kernel/numbers.c").read_text()
+    newer.resolve("kernel/numbers.c", text.replace("line 5", "line five").replace("LINE 30",
+                                                                                  "line thirty"))
+    newer.refresh()
+    file = newer.top / "patches/7.3/series"
+    file.write_text(file.read_text().replace(": ?", ": LINE 30"))
+    return newer
+
+
+def test_port_keeps_what_differs_and_no_more(ported: Newer) -> None:
+    assert (ported.top / "patches/7.3/series").read_text().split() == [
+        "0001-kernel.patch:", "LINE", "30"]
+    said = (ported.top / DIFF).read_text()
+    assert "--- a/patches/0001-kernel.patch" in said
+    assert "\n--line 30\n+-LINE 30\n" in said
+    assert "line thirty" not in said.replace(" +line thirty", "")
+    for file in ("lib/new.c", "lib/old.c", "kernel: change"):
+        assert file not in said
+
+
+def test_round_trip_changes_nothing(ported: Newer, capsys: pytest.CaptureFixture[str]) -> None:
+    before = ported.files()
+    head = ported.make()
+    ported.refresh()
+    assert ported.files() == before and "no difference" in capsys.readouterr().out
+    assert ported.make() == head
+    assert releases.check(ported.of_version(), [ported.base()]) == [("7.3.99", "")]
+
+
+def test_default_base_is_left_alone(place: Place, ported: Newer) -> None:
+    place.make()
+    assert "line thirty\n" in (place.tree.path / "kernel/numbers.c").read_text()
+    assert releases.check(place.series(), [place.base()]) == [("6.12.99", "")]
+
+
+def test_change_for_both_is_made_once(place: Place, ported: Newer) -> None:
+    """Message, whole file and what the patches have in common: the newer kernel has it, too."""
+    place.make()
+    for name, old, new in (("kernel/numbers.c", "line five", "line 5a"),
+                           ("lib/new.c", "added", "amended")):
+        file = place.tree.path / name
+        file.write_text(file.read_text().replace(old, new))
+        git.run("add", name, repo=place.tree.path)
+        git.run("commit", "--quiet", "--fixup", ":/change two" if name[0] == "k" else ":/add a",
+                repo=place.tree.path)
+    git.run("rebase", "--quiet", "-i", "--autosquash", trees.BASE, repo=place.tree.path,
+            env={"GIT_SEQUENCE_EDITOR": "true"})
+    refresh.refresh(place.tree, place.series())
+    ported.make()
+    assert "line 5a\n" in (ported.tree.path / "kernel/numbers.c").read_text()
+    assert (ported.tree.path / "lib/new.c").read_text() == "int amended;\n"
+
+
+def test_reworded_commit_keeps_what_differs(place: Place, ported: Newer) -> None:
+    place.make()
+    git.run("checkout", "--quiet", "HEAD~1", repo=place.tree.path)
+    place.commit("kernel: another subject", "--amend")
+    git.run("rebase", "--quiet", "--onto", "HEAD", f"{trees.BRANCH}~1", trees.BRANCH,
+            repo=place.tree.path)
+    refresh.refresh(place.tree, place.series())
+    ported.make()
+    said = git.run("log", "--format=%s", repo=ported.tree.path)
+    assert "kernel: another subject" in said
+    assert (ported.top / "patches/7.3/0001-kernel-another-subject.patch").exists()
+
+
+def test_change_that_does_not_go_with_what_differs_is_merged(ported: Newer) -> None:
+    patch = ported.top / "patches/0001-kernel.patch"
+    patch.write_text(patch.read_text().replace("-line 30\n+line thirty", "-line 30\n+line XXX"))
+    with pytest.raises(Fail, match="stopped at 'kernel: change two lines': conflicts in"):
+        ported.make()
+    text = (ported.source / "kernel/numbers.c").read_text()
+    ported.resolve("kernel/numbers.c", text.replace("line 5", "line five").replace("LINE 30",
+                                                                                   "line XXX"))
+    ported.refresh()
+    assert "+line XXX" in ported.of_version().content(patch).decode()
+    ported.make()
+
+
+def test_commit_that_the_newer_kernel_has(ported: Newer) -> None:
+    git.run("reset", "--quiet", "--hard", "HEAD~1", repo=ported.tree.path)
+    ported.refresh()
+    assert "0002-lib.patch left out: ?" in (ported.top / "patches/7.3/series").read_text()
+    assert (ported.top / "lib/new.c").exists()
+    assert [e.patch for e in ported.of_version().entries] == ["0001-kernel.patch"]
+
+
+def test_whole_file_that_differs(ported: Newer) -> None:
+    (ported.tree.path / "lib/new.c").write_text("int added_otherwise;\n")
+    ported.commit("lib: add a file and replace another\n\nTwo whole files.", "--amend")
+    ported.refresh()
+    assert (ported.top / "lib/new.c").read_text() == "int added;\n"
+    assert "+int added_otherwise;" in (ported.top / "patches/7.3/0002-lib.patch").read_text()
+    ported.make()
+
+
+def test_mails_are_those_of_the_newer_kernel(ported: Newer, tmp_path: Path) -> None:
+    written = mails.write(ported.tree, ported.top / "patches", tmp_path / "mails")
+    assert "-LINE 30" in written[0].read_text()
+
+
+def test_next_version_begins_with_the_nearest(ported: Newer) -> None:
+    assert port.nearest(ported.top / "patches", "7.4").name == "7.3"
+    assert port.nearest(ported.top / "patches", "7.10").name == "7.3"
+    assert port.nearest(ported.top / "patches", "7.2").name == "7.2"
+
+
+@pytest.mark.parametrize("line, reason", [
+    ("0001-kernel.patch", ":1: '0001-name.patch: reason'"),
+    ("0001-kernel.patch:", ":1: '0001-name.patch: reason'"),
+    ("0009-none.patch: why", ":1: .* has no 0009-none.patch"),
+    ("0001-kernel.patch: a\n0001-kernel.patch: b", ":2: .* is named twice"),
+    ("0002-lib.patch: why", ":1: .*7.3/0002-lib.patch does not exist"),
+    ("", "0001-kernel.patch: .*series does not name it"),
+])
+def test_errors_name_the_line(ported: Newer, line: str, reason: str) -> None:
+    (ported.top / "patches/7.3/series").write_text(line + "\n")
+    with pytest.raises(Fail, match=reason):
+        ported.of_version()
+
+
+def test_reasons_are_given() -> None:
+    """Of this repository's own series."""
+    common = manifest.load(paths.PATCHES, paths.TOP)
+    for directory in paths.PATCHES.glob("*/"):
+        found = variant.load(directory, common)
+        assert found.rows and all(row.reason != variant.OPEN for row in found.rows.values())
+        assert not variant.applied(common, found).broken
