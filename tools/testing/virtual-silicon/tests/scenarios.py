@@ -738,7 +738,7 @@ def rates(m: Machine, cpus: int) -> Steps:
     yield "settle", "sleep 2"
     for mark in range(CALLS_MARK, CALLS_MARK + 2 * CALLS_TIMES, 2):
         yield (f"calls-{mark}", f"vs-msr 1 {MARK}={mark}; "
-               "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=5000; "
+               "taskset 2 dd if=/dev/zero of=/dev/null bs=1 count=3000; "
                f"vs-msr 1 {MARK}={mark + 1}")
     yield "user", "vs-load -c 1 -t 0.2"
 
