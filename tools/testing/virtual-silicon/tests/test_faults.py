@@ -61,7 +61,7 @@ def during(all_samples: list[Sample], second: int, begin_ms: float = 0,
 
 
 def before(all_samples: list[Sample], second: int) -> list[Sample]:
-    return during(all_samples, second, -55, 0)
+    return during(all_samples, second, -40, 0)	# the load is sure to run
 
 
 def after(all_samples: list[Sample], second: int) -> list[Sample]:
