@@ -27,7 +27,7 @@ def user_options(*names: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return proc.environment({"PYTHONPATH": paths.PYTHONPATH})
+    return proc.environment({"PYTHONPATH": paths.PYTHONPATH, "X86_DVFS_BUILD": str(paths.BUILD)})
 
 
 def check() -> None:

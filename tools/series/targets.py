@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -15,10 +16,14 @@ from . import guest, paths, proc
 from .check import bisect, configs, figures, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay
 from .fetch import base, cache, packages
-from .patchqueue import mails, manifest, port, refresh
+from .patchqueue import fixes, mails, manifest, port, port_table, refresh
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
 from .patchqueue.tree import Tree
+
+
+def _newer() -> bool:
+    return paths.BASE_VERSION != paths.DEFAULT_BASE
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,28 @@ def linux() -> None:
         trees.make(trees.LINUX, repo, series())
 
 
-def _newer() -> bool:
-    return paths.BASE_VERSION != paths.DEFAULT_BASE
+def try_port() -> int:
+    """Each commit of the series on the chosen base; 1 if one needs work."""
+    chosen = base.choose()
+    rows = port_table.table(chosen.repo(), base.default().repo(), series(), common(), say)
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    table = paths.BUILD / "port.txt"
+    table.write_text("".join(f"{row}\n" for row in rows))
+    say(f"{chosen.label}: " + ", ".join(
+        f"{count} {result}" for result, count in Counter(row.result for row in rows).items())
+        + f" ({paths.shown(table)})")
+    return int(any(row.result in ("merges", "conflict") for row in rows))
+
+
+def write_mails() -> None:
+    kept = {entry.patch for entry in series().entries}
+    mails.write(trees.LINUX, paths.PATCHES, paths.SERIES,
+                {entry.patch for entry in common().entries} - kept)
+    found = fixes.write(trees.LINUX, port.directory(paths.PATCHES, paths.BASE_VERSION)
+                        / fixes.FIXES, series(), paths.SERIES / fixes.FIXES)
+    if found:
+        say(f"series: {len(found)} fixes, each of which applies alone, in"
+            f" {paths.shown(paths.SERIES / fixes.FIXES)}")
 
 
 def patched() -> None:
@@ -106,12 +131,13 @@ def _guest(text: str, subcommand: str, default: str = "patched") -> Target:
         guest.check()
 
     return Target(text, "build qemu guest", [build, qemu.build],
-                  lambda: guest.call(subcommand, guest.kernel(default)), check)
+                  lambda: guest.call(subcommand, guest.kernel(default)), check, newer=True)
 
 
 def test() -> int:
+    """On a newer kernel what runs on it; all else is the same there."""
     figures.tell(figures.stale(figures.load()))
-    return testrun.run([
+    return testrun.run(([] if _newer() else [
         ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
         ("cpuwhy", lambda: testrun.pytest("cpuwhy", paths.CPUWHY / "tests")),
@@ -120,6 +146,7 @@ def test() -> int:
         ("units", lambda: testrun.pytest("units", paths.UNIT)),
         ("fuzz", lambda: testrun.pytest("fuzz", paths.FUZZ / "tests")),
         ("configuration", testrun.configuration),
+    ]) + [
         ("base releases", lambda: testrun.base_releases(series())),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),
@@ -174,7 +201,7 @@ def show_help() -> None:
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
   BENCH=    short (default, 25 minutes), results: tbench and pgbench, too, and each assumption
             of the model changed (70 minutes), full: and more parameters of each load (hours)
-  BASE=     point release of the base, or a newer kernel (7.3): tree, series, releases
+  BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/check/configs.toml
@@ -188,16 +215,18 @@ TARGETS = {
     "run": _guest("build what is missing, boot the patched kernel, show what it does", "run"),
     "demo": Target("base and patched kernel side by side on one machine", "build qemu guest",
                    [patched, of_base, selftests, qemu.build],
-                   lambda: guest.silicon("compare", *guest.user_options("MACHINE")), guest.check),
+                   lambda: guest.silicon("compare", *guest.user_options("MACHINE")), guest.check,
+                   newer=True),
     "shell": _guest("a root shell in the guest", "shell"),
     "base-run": _guest("the same as run with the unpatched base kernel", "run", "base"),
     "test": Target("all tests; the last line counts them",
                    "build qemu guest test lint cpuwhy bench deb",
-                   [patched, of_base, selftests, governors, qemu.build], test, guest.check),
+                   [patched, of_base, selftests, *([] if _newer() else [governors]), qemu.build],
+                   test, guest.check, newer=True),
     "bench": Target("the published tables, base and patched, in guests: build/bench/tables",
                     "build qemu guest bench", [patched, of_base, qemu.build],
                     lambda: guest.silicon("bench", f"--jobs={proc.jobs()}",
-                                          f"--extent={extent()}"), extent),
+                                          f"--extent={extent()}"), extent, newer=True),
     "validate": Target("the model against published measurements: build/validate",
                        "build qemu guest", [patched, qemu.build],
                        lambda: guest.call("validate", "patched", f"--output={paths.SILICON}")),
@@ -209,28 +238,30 @@ TARGETS = {
                       lambda: testrun.run(configs.checks(trees.LINUX)), guest.check, alone=True),
     "bisect": Target("each commit of the series compiles: all, 32 bit, none, clang, arm64",
                      "build static", [linux],
-                     lambda: testrun.run(bisect.checks(trees.LINUX)), alone=True),
+                     lambda: testrun.run(bisect.checks(trees.LINUX)), alone=True, newer=True),
     "static": Target("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
                      "build static", [linux],
-                     lambda: testrun.run(static.checks(trees.LINUX)), alone=True),
+                     lambda: testrun.run(static.checks(trees.LINUX)), alone=True, newer=True),
     "figures": Target("tables and pictures of documents that are older than what they describe",
                       then=figures.make),
     "lint": Target("mypy and ruff on all Python files (part of test)", "build lint",
                    then=lambda: testrun.run([("lint", testrun.lint)])),
-    "kernel": Target("build/out/patched/bzImage", "build", [patched]),
-    "base-kernel": Target("build/out/base/bzImage", "build", [of_base]),
+    "kernel": Target("build/out/patched/bzImage", "build", [patched], newer=True),
+    "base-kernel": Target("build/out/base/bzImage", "build", [of_base], newer=True),
     "deb": Target("Debian packages of the patched kernel, in build/deb", "build deb",
                   [linux, deb.linux], first=deb.flavour),
-    "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build]),
+    "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],
+                   newer=True),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",
                      [governors]),
     "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux],
                    newer=True),
+    "port": Target("what becomes of each commit on another kernel (BASE=): build/VERSION/port.txt",
+                   "build", then=try_port, alone=True, newer=True),
     "refresh": Target("take commits made in build/linux and build/qemu/src into the repository",
                       "build", [take_back], newer=True),
     "series": Target("build/series: the patches as mails, and in parts", "build",
-                     [linux, lambda: mails.write(trees.LINUX, paths.PATCHES, paths.SERIES)],
-                     newer=True),
+                     [linux, write_mails], newer=True),
     "releases": Target("try the patches on each base release on offer", "build",
                        then=lambda: testrun.run([
                            ("base releases", lambda: testrun.base_releases(series()))]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from bisect import bisect_right
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,9 +52,10 @@ def starts(letter: Cover) -> list[int]:
     return [int(part.first) for part in letter.parts]
 
 
-def write(tree: Tree, patch_dir: Path, target: Path) -> list[Path]:
+def write(tree: Tree, patch_dir: Path, target: Path,
+          left_out: Collection[str] = ()) -> list[Path]:
     """Mails that git am takes on the base, and a cover letter next to them; below
-    NNNN/ each part likewise.
+    NNNN/ each part likewise, but for one of which all patches are @left_out.
 
     The cover letter is a .txt: git am stops at a mail without a patch.
     """
@@ -62,28 +64,32 @@ def write(tree: Tree, patch_dir: Path, target: Path) -> list[Path]:
         raise Fail(f"{paths.shown(patch_dir / 'series')} is empty: there is nothing to send")
     shutil.rmtree(target, ignore_errors=True)
     letter = cover(patch_dir)
-    begins = _begins(patch_dir, letter)
+    homes = _homes(patch_dir, letter)
+    kept = [home for patch, home in homes.items() if patch not in left_out]
+    letter = letter._replace(parts=[part for number, part in enumerate(letter.parts, 1)
+                                    if number in kept])
+    begins = [kept.index(home) for home in dict.fromkeys(kept) if home]
     ends = [*begins[1:], len(commits)]
     summary = [f"{begin + 1} to {end}, {part.subject}.\n\n{part.text}"
                for part, begin, end in zip(letter.parts, begins, ends)]
-    mails = _mails(tree, TIP, target, letter.subject, [letter.text, *summary, letter.closing])
+    found = mails(tree, TIP, target, letter.subject, [letter.text, *summary, letter.closing])
     for part, begin, end in zip(letter.parts, begins, ends):
-        _mails(tree, _alone(tree, commits[begin:end], part), target / part.first,
+        mails(tree, _alone(tree, commits[begin:end], part), target / part.first,
                part.subject, [part.text, letter.closing])
-    say(f"series: {len(mails)} mails and a cover letter in {paths.shown(target)}"
+    say(f"series: {len(found)} mails and a cover letter in {paths.shown(target)}"
         + f", {len(begins)} parts below" * bool(begins))
-    return mails
+    return found
 
 
-def _begins(patch_dir: Path, letter: Cover) -> list[int]:
-    """Which patch is the first of each part; none is without."""
+def _homes(patch_dir: Path, letter: Cover) -> dict[str, int]:
+    """Which part each patch is in, from 1 on; no part is without."""
     file = patch_dir / "series"
     entries, _ = manifest.parse(file.read_text().splitlines(), str(file))
-    homes = [bisect_right(starts(letter), entry.number) for entry in entries]
+    homes = {entry.patch: bisect_right(starts(letter), entry.number) for entry in entries}
     for number, part in enumerate(letter.parts, 1):
-        if number not in homes:
+        if number not in homes.values():
             raise Fail(f"{paths.shown(patch_dir / COVER)}: [{part.first}]: the part has no patch")
-    return [homes.index(number) for number in range(1, len(letter.parts) + 1)]
+    return homes
 
 
 def _alone(tree: Tree, commits: list[str], part: Part) -> str:
@@ -106,7 +112,7 @@ def _alone(tree: Tree, commits: list[str], part: Part) -> str:
     return tip
 
 
-def _mails(tree: Tree, tip: str, target: Path, subject: str, texts: list[str]) -> list[Path]:
+def mails(tree: Tree, tip: str, target: Path, subject: str, texts: list[str]) -> list[Path]:
     git.run("format-patch", "--quiet", "--no-signature", "--zero-commit", "--cover-letter",
             "-o", target, f"{BASE}..{tip}", repo=tree.path)
     letter = target / "0000-cover-letter.patch"

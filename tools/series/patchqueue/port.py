@@ -64,7 +64,7 @@ def make(tree: Tree, base_repo: Path, common: Series, version: str,
 
 
 def _key(common: Series) -> str:
-    differences = sorted(file for file in common.patch_dir.glob("*/*") if file.is_file())
+    differences = sorted(file for file in common.patch_dir.glob("*/**/*") if file.is_file())
     return cache.key(commits.inputs_key(common), *(file.read_bytes() for file in differences))
 
 

@@ -191,7 +191,7 @@ def write_manifest(series: Series, entries: list[Entry]) -> list[str]:
 def _rename_differences(series: Series, renamed: dict[str, str]) -> list[str]:
     """What differs on a newer kernel goes by the name of the patch."""
     changed = []
-    for file in sorted(series.patch_dir.glob("*/*")):
+    for file in filter(Path.is_file, sorted(series.patch_dir.glob("*/**/*"))):
         text = file.read_text(errors="surrogateescape")
         for old, new in renamed.items():
             text = re.sub(rf"(^|patches/){re.escape(old)}", rf"\g<1>{new}", text, flags=re.M)

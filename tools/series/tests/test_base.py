@@ -220,7 +220,7 @@ def test_base_that_is_not_on_offer(offered, monkeypatch, there, said):
         base.choose()
 
 
-@pytest.mark.parametrize("target, refused", [("test", True), ("deb", True), ("tree", False)])
+@pytest.mark.parametrize("target, refused", [("mutants", True), ("deb", True), ("run", False)])
 def test_target_that_cannot_take_a_newer_base(monkeypatch, target, refused):
     monkeypatch.setenv("BASE", "7.3")
     monkeypatch.setattr(paths, "BASE_VERSION", "7.3")
@@ -229,7 +229,7 @@ def test_target_that_cannot_take_a_newer_base(monkeypatch, target, refused):
     if not refused:
         assert tried.make() == 0
         return
-    with pytest.raises(Fail, match=r"^BASE=7.3: this is for 6.12 alone; another .* tree, "):
+    with pytest.raises(Fail, match=r"^BASE=7.3: this is for 6.12 alone; another .* run, "):
         tried.make()
 
 

@@ -10,7 +10,7 @@ from virtual_silicon.errors import Fail
 
 from .. import git, paths
 from ..fetch import base
-from ..patchqueue import mails, manifest, port, refresh, releases, variant
+from ..patchqueue import fixes, mails, manifest, port, refresh, releases, variant
 from ..patchqueue import tree as trees
 from .conftest import MAKEFILE, NUMBERS, OLD, Place, write
 
@@ -177,6 +177,68 @@ def test_errors_name_the_line(ported: Newer, line: str, reason: str) -> None:
     (ported.top / "patches/7.3/series").write_text(line + "\n")
     with pytest.raises(Fail, match=reason):
         ported.of_version()
+
+
+FIX = """\
+From: A Writer <writer@example.org>
+Subject: lib: fix the old file
+
+---
+
+diff --git a/lib/old.c b/lib/old.c
+--- a/lib/old.c
++++ b/lib/old.c
+@@ -1 +1 @@
+-int replaced;
++int fixed;
+"""
+
+
+@pytest.fixture
+def fixed(ported: Newer) -> Newer:
+    write(ported.top / "patches/7.3/fixes", series="0001-kernel.patch\n0002-lib-fix.patch\n")
+    (ported.top / "patches/7.3/fixes/0002-lib-fix.patch").write_text(FIX)
+    ported.make()
+    return ported
+
+
+def write_fixes(place: Newer) -> list[Path]:
+    return fixes.write(place.tree, place.top / "patches/7.3/fixes", place.of_version(),
+                       place.top.with_name("mails"))
+
+
+def test_fixes_are_mails_of_their_own(fixed: Newer) -> None:
+    first, second = write_fixes(fixed)
+    assert "-LINE 30" in first.read_text() and "+int fixed;" in second.read_text()
+    other = fixed.top.with_name("other")
+    git.run("clone", "--quiet", fixed.tree.path, other)
+    git.run("checkout", "--quiet", "origin/series~2", repo=other)
+    git.run("am", "--quiet", first, second, repo=other)
+
+
+def test_fix_that_needs_another_is_refused(fixed: Newer) -> None:
+    file = fixed.top / "patches/7.3/fixes/0003-lib-more.patch"
+    file.write_text(FIX.replace("int fixed", "int more").replace("int replaced", "int fixed"))
+    write(file.parent, series="0002-lib-fix.patch\n0003-lib-more.patch\n")
+    with pytest.raises(Fail, match="does not apply alone: 0003-lib-more.patch"):
+        write_fixes(fixed)
+
+
+@pytest.mark.parametrize("name", ["0002-lib.patch", "0009-none.patch"])
+def test_fix_is_a_patch_without_whole_files(fixed: Newer, name: str) -> None:
+    write(fixed.top / "patches/7.3/fixes", series=f"{name}\n")
+    with pytest.raises(Fail, match=f"{name} is neither in .* nor a patch of the series without"):
+        write_fixes(fixed)
+
+
+def test_own_fixes_are_short() -> None:
+    """Of this repository's: fewer than 300 lines of diff, signed off."""
+    common = manifest.load(paths.PATCHES, paths.TOP)
+    for file in paths.PATCHES.glob("*/fixes/series"):
+        found = fixes.load(file.parent, port.of_version(common, file.parent.parent.name))
+        for letter in map(found.letter, found.entries):
+            assert letter.diff.count("\n") < 300, letter.subject
+            assert "Signed-off-by: " in letter.body
 
 
 def test_reasons_are_given() -> None:

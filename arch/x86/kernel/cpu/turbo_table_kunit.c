@@ -14,7 +14,7 @@
 
 #include "turbo_table.h"
 
-#define MAX_WANTS	5
+#define MAX_WANTS	6
 
 struct table_case {
 	const char	*name;

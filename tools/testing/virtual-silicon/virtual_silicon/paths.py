@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from .errors import MissingError
 
 ROOT = Path(__file__).resolve().parents[4]
 SILICON = ROOT / "tools/testing/virtual-silicon"
-BUILD = ROOT / "build"
+#: make sets it for a kernel newer than the default
+BUILD = Path(os.environ.get("X86_DVFS_BUILD") or ROOT / "build")
 RUN = BUILD / "run"
 QEMU = BUILD / "out" / "qemu" / "qemu-system-x86_64"
 
