@@ -4,6 +4,11 @@
  * the utilisation. "cases NAME" prints "level min_perf requests computed". A level is in
  * MHz, on the path of ->adjust_perf() in units of capacity.
  */
+#include <stdbool.h>
+
+static bool estimates = true;
+#define sched_feat(x)		estimates	/* of UTIL_EST, the only one that is asked for */
+
 #include "schedutil.h"
 
 static unsigned long level, told, requests, computed;
@@ -175,6 +180,18 @@ static void once_saturated(void)
 	run(200, 100, true);
 }
 
+/* With NO_UTIL_EST all estimates are 0. */
+static void no_estimates(void)
+{
+	estimates = false;
+	begin(false, 500);
+	for (int i = 0; i < 50; i++) {
+		run(1, 300, false);
+		m.running[0].se.avg.util_est = shim_rq[0].cfs.avg.util_est = 0;
+		call_hook(0, 0, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(void); } cases[] = {
@@ -185,6 +202,7 @@ int main(int argc, char **argv)
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
 		{ "real-time", real_time }, { "short-idle", short_idle },
 		{ "no-nohz", no_nohz }, { "once-saturated", once_saturated },
+		{ "no-estimates", no_estimates },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -78,7 +78,9 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define UTIL_AVG_UNCHANGED	0x80000000
 #define cpu_rq(c)		(&shim_rq[c])
 #define rt_rq_is_runnable(rt)	((rt)->rt_nr_running)
+#ifndef sched_feat
 #define sched_feat(x)		1
+#endif
 #define scx_enabled()		shim_scx_enabled
 #define scx_switched_all()	shim_scx_switched_all
 #define arch_scale_freq_ref(c)	((void)(c), 0)

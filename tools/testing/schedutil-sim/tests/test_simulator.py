@@ -139,6 +139,7 @@ CASES = {
                                      "return sugov_idled(cpu_rq(cpu));")),
     "no-nohz": (800, 0, 5, 300, ("if (tick_nohz_enabled && ", "if (")),
     "once-saturated": (800, 0, 5, 300, (" - saturated;", ";")),
+    "no-estimates": (1400, 0, 2, 100, ("!sched_feat(UTIL_EST) || ", "")),
 }
 
 
