@@ -7,12 +7,17 @@
  *	guest-load noise CPUS SECONDS PERCENT	work in each 10 ms, CPU by CPU a little more,
  *						each time up to 0.7 % more or less
  *	guest-load every CPUS SECONDS MS PERIOD	the work of MS in each PERIOD ms
+ *	guest-load timed CPUS SECONDS MS PERIOD	the same, but busy for MS at any frequency
+ *	guest-load clamped CPUS SECONDS MAX	asleep, with a utilisation clamp of MAX
  *	guest-load pipe CPUS SECONDS		a word goes to and fro between the first two
  *
- * Output: bursts, periods or round trips; of "every", mJ of the first package in the
- * first LEARNT periods and afterwards.
+ * Output: bursts, periods or round trips; of "every" and "timed", mJ of the first package
+ * in the first LEARNT periods and afterwards.
  */
 #include "vs-common.h"
+
+#include <stdbool.h>
+#include <sys/syscall.h>
 
 #define MAX_CPUS	64
 #define LEARNT		5
@@ -38,6 +43,12 @@ static double chance(struct worker *w)
 	return (double)(w->seed >> 40) / (1 << 24);
 }
 
+static void busy_until(int64_t ns)
+{
+	while (now_ns() < ns)
+		work(100);
+}
+
 static void burst(struct worker *w, int64_t begin)
 {
 	double ms = chance(w) * size;
@@ -45,8 +56,7 @@ static void burst(struct worker *w, int64_t begin)
 	if (!strcmp(mode, "work"))
 		work(ms * STEPS_MS);
 	else
-		while (now_ns() < begin + ms * MSEC)
-			work(100);
+		busy_until(begin + ms * MSEC);
 	sleep_until(now_ns() + chance(w) * size * MSEC);
 }
 
@@ -69,7 +79,10 @@ static int64_t energy_uj(void)
 
 static void every(struct worker *w, int64_t begin)
 {
-	work(size * STEPS_MS);
+	if (!strcmp(mode, "timed"))
+		busy_until(begin + size * MSEC);
+	else
+		work(size * STEPS_MS);
 	sleep_until(begin + length * MSEC);
 	if (w->number == 0 && w->count + 1 == LEARNT)
 		learnt_uj = energy_uj();
@@ -87,18 +100,44 @@ static void round_trip(struct worker *w)
 		exit(1);
 }
 
+/* The task's own; sched_setattr() has no wrapper. */
+static void clamp_util(unsigned int max)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+		uint32_t util_min, util_max;
+	} attr = { .size = sizeof(attr), .flags = 0x08 /* keep policy */ | 0x10 /* keep parameters */ |
+		   0x40 /* util_max */, .util_max = max };
+
+	if (syscall(SYS_sched_setattr, 0, &attr, 0))
+		fail("sched_setattr");
+}
+
+static bool metered(void)
+{
+	return !strcmp(mode, "every") || !strcmp(mode, "timed");
+}
+
 static void *run(void *data)
 {
 	struct worker *w = data;
 	int64_t now;
 
 	pin(w->cpu);
+	if (!strcmp(mode, "clamped")) {
+		clamp_util(size);
+		sleep_until(end_ns);
+	}
 	for (; (now = now_ns()) < end_ns; w->count++) {
 		if (!strcmp(mode, "pipe"))
 			round_trip(w);
 		else if (!strcmp(mode, "noise"))
 			period(w, now);
-		else if (!strcmp(mode, "every"))
+		else if (metered())
 			every(w, now);
 		else
 			burst(w, now);
@@ -116,14 +155,14 @@ int main(int argc, char **argv)
 	char *cpu;
 
 	if (argc < 4)
-		usage("bursts|work|noise|every|pipe CPUS SECONDS [SIZE [PERIOD]]");
+		usage("bursts|work|noise|every|timed|clamped|pipe CPUS SECONDS [SIZE [PERIOD]]");
 	if (pipe(pipes[0]) || pipe(pipes[1]))
 		fail("pipe");
 	mode = argv[1];
 	end_ns = now_ns() + atof(argv[3]) * NSEC;
 	size = argc > 4 ? atof(argv[4]) : 0;
 	length = argc > 5 ? atof(argv[5]) : 0;
-	if (!strcmp(mode, "every"))
+	if (metered())
 		begin_uj = energy_uj();
 	for (cpu = strtok(argv[2], ","); cpu && n < MAX_CPUS; cpu = strtok(NULL, ","), n++)
 		workers[n] = (struct worker){ .cpu = atoi(cpu), .number = n, .seed = 77 + n };
@@ -131,7 +170,7 @@ int main(int argc, char **argv)
 		workers[i].thread = start_thread(run, &workers[i]);
 	for (i = 0; i < n; i++)
 		pthread_join(workers[i].thread, NULL);
-	if (!strcmp(mode, "every"))
+	if (metered())
 		return printf("%.3f %.3f\n", (learnt_uj - begin_uj) / 1e3,
 			      (energy_uj() - learnt_uj) / 1e3), 0;
 	for (i = 1; i < n; i++)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Loads for a guest, and what schedutil does meanwhile; guest.py runs it. REPEAT, the
-# number of times, and LOADS, their names, come from the environment.
+# number of times, and LOADS, their names, come from the environment; if CLAMPED is set, a
+# task with this utilisation clamp sleeps on CPU 3.
 #
 # Output, a line per load and time: name, result, seconds, calls of schedutil's hooks and
 # of effective_cpu_util() by the kernel's function profiler, and writes of PERF_CTL or
@@ -67,6 +68,7 @@ end()
 
 echo "msr == 0x199 || msr == 0x774" >$TRACING/events/msr/write_msr/filter
 echo 4096 >$TRACING/buffer_size_kb
+[ -z "$CLAMPED" ] || guest-load clamped 3 100000 $CLAMPED >/dev/null &
 for time in $(seq ${REPEAT:-1}); do
 	for name in $LOADS; do
 		sleep 0.3

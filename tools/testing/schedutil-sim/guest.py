@@ -5,7 +5,7 @@
 policies: the random life of guest-policies.sh, for each size of a policy and each way
 to set its frequency. loads: guest-loads.sh; calls are counted only by a kernel of
 measure.config. steps: how long a CPU-bound task waits for the highest frequency.
-energy: that of the package under regular loads. All in deterministic time: equal
+energy: that of the package under regular loads and timed bursts. All in deterministic time: equal
 arguments, equal numbers.
 """
 from __future__ import annotations
@@ -29,10 +29,18 @@ ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"
 PASSIVE = "intel_pstate=passive cpufreq.default_governor="
 LOADS = ("hackbench", "pipe_one", "pipe_two", "churn", "cyclic_100us", "cyclic_1ms", "rt_1ms",
          "bursts_20ms", "bursts_100ms", "work_20ms", "work_100ms", "noise_30", "light_10")
-MODES = ("step", "new", "return")
+#: What vs-rise plays; "behind" is a new task, so many ms after another's 300 ms
+MODES = {"step": "-m step -f", "new": "-m new -f", "return": "-m return -f",
+         **{f"behind-{rest}": f"-m new -p {rest}" for rest in (100, 300, 600, 1500)}}
 #: Name: ms of work at 3.8 GHz, period in ms, number of periods
 MIX = {"10%": (2, 20, 100), "30%": (6, 20, 100), "60%": (12, 20, 100), "burst-2": (2, 500, 10),
        "burst-10": (10, 500, 10), "burst-50": (50, 1000, 10), "burst-200": (200, 2000, 10)}
+#: Busy for so many ms at any frequency
+TIMED = {"timed-20": (20, 100, 50), "timed-50": (50, 200, 25), "timed-100": (100, 400, 15)}
+#: Of the idle states none but POLL and one
+ONLY_IDLE = """for state in /sys/devices/system/cpu/cpu*/cpuidle/state[1-9]; do
+	[ $(cat $state/name) = {state} ] || echo 1 >$state/disable
+done"""
 #: 5 % of 10 ms at 3.8 GHz
 LIGHT_STEPS = 59000
 
@@ -72,8 +80,9 @@ def loads(options: argparse.Namespace) -> int:
     script = (HERE / "guest-loads.sh").read_text()
     rows: dict[str, dict[str, list[list[float]]]] = {}
     for name, image in kernels(options):
-        said = guest(options, f"loads-{name}", options.machine, 4, image,
-                     f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}'\n{script}",
+        said = guest(options, f"loads-{name}-{options.clamped or 'free'}-{options.governor}", options.machine, 4, image,
+                     f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}' "
+                     f"CLAMPED={options.clamped or ''}\n{script}",
                      PASSIVE + options.governor)
         for line in said.splitlines():
             load, *words = line.split()
@@ -97,12 +106,12 @@ def loads(options: argparse.Namespace) -> int:
 def steps(options: argparse.Namespace) -> int:
     """ms until the highest frequency is asked for and kept, and, after 300 ms, less."""
     script = "\n".join(
-        f"echo {mode}; vs-rise -c 1 -m {mode} -r 38 -f -n {options.repeat} -k 12 -b 300 "
-        f"-w {LIGHT_STEPS}" for mode in MODES)
+        f"echo {mode}; vs-rise -c 1 {how} -r 38 -n {options.repeat} -k 12 -b 300 "
+        f"-w {LIGHT_STEPS}" for mode, how in MODES.items())
     for name, image in kernels(options):
         mode = ""
         found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"steps-{name}", "sapphire-rapids", 2, image, script,
+        for line in guest(options, f"steps-{name}-{options.governor}", "sapphire-rapids", 2, image, script,
                           PASSIVE + options.governor).splitlines():
             if line in MODES:
                 mode = line
@@ -110,7 +119,7 @@ def steps(options: argparse.Namespace) -> int:
                 found.setdefault(mode, []).append([float(word) for word in line.split()])
         for mode, values in found.items():
             first, kept, fall = zip(*values)
-            print(f"{mode:7} {name:8} first {spread(list(first)):28} "
+            print(f"{mode:11} {name:8} first {spread(list(first)):28} "
                   f"kept {spread(list(kept)):28} fall {spread(list(fall))}", flush=True)
     return 0
 
@@ -118,11 +127,15 @@ def steps(options: argparse.Namespace) -> int:
 def energy(options: argparse.Namespace) -> int:
     """J of the package in the first 5 periods of regular loads of 4 CPUs, and afterwards."""
     script = "\n".join(
-        f"sleep 1; echo {name} $(guest-load every 0,1,2,3 {period * number / 1000} {work} {period})"
-        for name, (work, period, number) in MIX.items() for _ in range(options.repeat))
+        f"sleep 1; echo {name} $(guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
+        for kind, named in (("every", MIX), ("timed", TIMED))
+        for name, (work, period, number) in named.items() for _ in range(options.repeat))
+    if options.idle:
+        script = f"{ONLY_IDLE.format(state=options.idle)}\n{script}"
     for name, image in kernels(options):
         found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"energy-{name}", options.machine, 4, image, script,
+        for line in guest(options, f"energy-{name}-{options.idle or 'all'}-{options.governor}",
+                          options.machine, 4, image, script,
                           PASSIVE + options.governor).splitlines():
             load, *words = line.split()
             found.setdefault(load, []).append([float(word) / 1000 for word in words])
@@ -131,7 +144,8 @@ def energy(options: argparse.Namespace) -> int:
             print(f"{load:10} {name:8} first {spread(list(first)):30} known "
                   f"{spread(list(known))}", flush=True)
         sums = [statistics.median(x) for values in found.values() for x in zip(*values)]
-        print(f"{'sum':10} {name:8} first {sum(sums[::2]):.3f} known {sum(sums[1::2]):.3f}")
+        print(f"{'sum':10} {name:8} first {sum(sums[::2]):.3f} known {sum(sums[1::2]):.3f}",
+              flush=True)
     return 0
 
 
@@ -152,6 +166,9 @@ def parse() -> argparse.Namespace:
     group.add_argument("--machine", default="sapphire-rapids", help="of loads and energy")
     group.add_argument("--governor", default="schedutil")
     group.add_argument("--repeat", type=int, default=20)
+    group.add_argument("--clamped", type=int, metavar="MAX",
+                       help="of loads: a task that is clamped to this sleeps on CPU 3")
+    group.add_argument("--idle", metavar="STATE", help="of energy: the only idle state")
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
     return parser.parse_args()
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Builds a guest kernel with other options than "make kernel", of which it needs what that
-# leaves: build/studies/KIND-NAME/bzImage. KIND is base, patched, or base-teo, which is
-# patched with the base's teo.c.
+# leaves: build/studies/KIND-NAME/bzImage. KIND is base, patched, or patched with
+# the base's file of one governor, base-teo or base-schedutil.
 #
 #	kernel.sh KIND NAME OPTION=VALUE...
 set -e
@@ -27,7 +27,10 @@ check_out()
 	patched)	git -C "$src" checkout --quiet --force --detach "$head" ;;
 	base-teo)	git -C "$src" checkout --quiet --force --detach "$head"
 			git -C "$src" checkout --quiet "$base" -- drivers/cpuidle/governors/teo.c ;;
-	*)		echo "kernel.sh: $kind: the kind is base, patched or base-teo" >&2; exit 2 ;;
+	base-schedutil)	git -C "$src" checkout --quiet --force --detach "$head"
+			git -C "$src" checkout --quiet "$base" -- kernel/sched/cpufreq_schedutil.c ;;
+	*)		echo "kernel.sh: $kind: the kind is base, patched, base-teo or base-schedutil" >&2
+			exit 2 ;;
 	esac
 }
 
