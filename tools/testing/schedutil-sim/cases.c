@@ -180,6 +180,21 @@ static void once_saturated(void)
 	run(200, 100, true);
 }
 
+/* The same, but the CPU needed a middle level before. */
+static void middle_then_saturated(void)
+{
+	begin(false, 500);
+	run(50, 100, true);
+	keeps_tick = true;
+	run(1, 500, true);
+	m.running[0].se.avg.util_est = 60;
+	for (int i = 0; i < 7; i++) {
+		m.now += MSEC;
+		call_hook(0, 0, 0);
+	}
+	run(200, 100, true);
+}
+
 /* With NO_UTIL_EST all estimates are 0. */
 static void no_estimates(void)
 {
@@ -202,7 +217,7 @@ int main(int argc, char **argv)
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
 		{ "real-time", real_time }, { "short-idle", short_idle },
 		{ "no-nohz", no_nohz }, { "once-saturated", once_saturated },
-		{ "no-estimates", no_estimates },
+		{ "no-estimates", no_estimates }, { "middle-then-saturated", middle_then_saturated },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

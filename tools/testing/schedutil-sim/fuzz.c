@@ -11,7 +11,8 @@
  *
  *  asked	what is requested is what the utilisation asks for in this call, or with
  *		the governor's thread in one since the thread last ran. "contract=ours":
- *		or all that a busy CPU may have, if it needs that but for 1/32
+ *		or all that a busy CPU may have, if it needs that but for 1/32; or what a
+ *		CPU that was saturated needed since it last idled for long
  *  late	a rise is requested by the first call after the window. "contract=ours": on a
  *		busy CPU one of less than 1/16 when it has been wanted for SETTLE
  *  stuck	a fall is requested by the first call after the window if the CPU has idled
@@ -20,7 +21,8 @@
  *		the CPU is idle and calls itself; if it is smaller than 1/64, perhaps never;
  *		with several CPUs a tick later, and so is one that a clamp asks for
  *  early	a fall of a CPU that has not idled for long since the last request, or a
- *		change in the window. "contract=ours": or that was saturated since then
+ *		change in the window. "contract=ours": or that was saturated since then, but
+ *		not below what it had before
  *  limits	the first call after a change of limits, and after the governor was started,
  *		requests what the utilisation asks for within the limits
  *  deadline	more deadline bandwidth is requested at once
@@ -74,6 +76,9 @@ static struct {
 	double boost[MAX_CPUS];		/* the most that IO gives, of 1024 */
 	u64 called[MAX_CPUS];		/* last call that counts for the boost */
 	unsigned long idled, boosted, changed, due, called_last;	/* numbers of calls */
+	unsigned long since;		/* st.idled when the next two began: */
+	double most;			/* that was needed */
+	unsigned long before;		/* level of a CPU that cannot have been saturated */
 	unsigned long seq;
 } st;
 
@@ -275,8 +280,15 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided), busy = busy_for(cpu) >= BUSY;
 
+	if (st.since != st.idled) {
+		st.since = st.idled;
+		st.most = st.before = 0;
+	}
+	st.most = fmax2(st.most, n.hi);
 	o.lo = min(o.lo, lo);
 	o.hi = max(o.hi, hi);
+	if (run.ours && !shared() && st.boosted > st.idled && !limits)
+		o.hi = max(o.hi, level_of(st.most));
 	if (run.trace)
 		printf("%u.%u cpu %d flags %u %.3f ms: needs %lu to %lu%s, %lu -> %lu\n", st.stream,
 		       st.step, cpu, flags, m.now / 1e6, lo, hi, leaving ? ", leaves" : free ? ", free" : "", was,
@@ -285,6 +297,14 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		require(EARLY, over || limits || maybe_dl, "a change in the window");
 	if (o.requested)
 		judge_request(n, cpu, flags, free || limits || maybe_dl);
+	if (free || limits || maybe_dl || more_dl)
+		st.before = 0;
+	if (o.requested && !shared() && !m.slow) {
+		require(EARLY, o.got + o.whole / 64 + slack >= st.before,
+			"less than it had before it was saturated");
+		if (!st.may_saturate[cpu])
+			st.before = o.got;
+	}
 	now = o.requested ? o.got : was;
 	/* What it runs next will ask. */
 	bool idle = run.ours && idle_cpu(cpu) && !cpu_rq(cpu)->cfs.avg.util_est && shim_cpu == cpu;
@@ -649,6 +669,7 @@ static void set_window(void)
 /* Counters begin to work or fail, and other CPUs become faster or slower than this one. */
 static void units_changed(void)
 {
+	st.before = 0;
 	if (m.perf || rnd(2))
 		shim_capacity = rnd(3) ? 1024 : 300 + rnd(700);
 	else

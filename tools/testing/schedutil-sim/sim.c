@@ -486,6 +486,38 @@ static void run_rise(const char *mode, unsigned int rest)
 	}
 }
 
+static void run_for(struct task *t, double work)
+{
+	task_wake(t, work);
+	while (t->work > 0)
+		pass(m.now + STEP);
+	task_sleep(t);
+}
+
+/*
+ * 150 processes one after the other, each of up to @most us of work and with a pause of
+ * @rest us behind it. A shell forks them, whose utilisation a new one begins with.
+ */
+static void run_processes(unsigned int most, unsigned int rest)
+{
+	struct task *shell = &sim.task[0], *process = &sim.task[1];
+	u64 begin;
+
+	setup(1);
+	*shell = (struct task){ .cpu = 0, .fresh = true };
+	begin = m.now;
+	for (int i = 0; i < 150; i++) {
+		double util = shell->util < 1 ? 512 : min(shell->util, 512.0);
+
+		run_for(shell, 0.15 * MSEC);
+		*process = (struct task){ .cpu = 0, .fresh = true, .util = util, .group = util };
+		run_for(process, rnd(most) * 1000.0);
+		process->cpu = -1;
+		pass(m.now + rest * 1000ull);
+	}
+	printf("%.1f %lu\n", (m.now - begin) / 1e6, sim.changes);
+}
+
 static void no_hook(struct update_util_data *data, u64 time, unsigned int flags)
 {
 	__asm__ volatile("");
@@ -540,9 +572,11 @@ int main(int argc, char **argv)
 		run_one(arg, false);
 	else if (!strcmp(mode, "rise"))
 		run_rise(arg, argc > 3 ? atoi(argv[3]) : 0);
+	else if (!strcmp(mode, "processes"))
+		run_processes(atoi(arg), argc > 3 ? atoi(argv[3]) : 0);
 	else if (!strcmp(mode, "cost"))
 		run_cost(arg, argc > 3 ? atoi(argv[3]) : 100000);
 	else
-		return fprintf(stderr, "usage: sim plot|run|rise|cost ...\n"), 2;
+		return fprintf(stderr, "usage: sim plot|run|rise|processes|cost ...\n"), 2;
 	return 0;
 }

@@ -138,7 +138,8 @@ CASES = {
     "short-idle": (3300, 0, 5, 300, ("return data_race(tick_nohz_get_idle_calls_cpu(cpu));",
                                      "return sugov_idled(cpu_rq(cpu));")),
     "no-nohz": (800, 0, 5, 300, ("if (tick_nohz_enabled && ", "if (")),
-    "once-saturated": (800, 0, 5, 300, (" - saturated;", ";")),
+    "once-saturated": (800, 0, 5, 300, ("idles++ != ", "idles != ")),
+    "middle-then-saturated": (2400, 0, 5, 300, ("sg_cpu->needed & 1 && ", "false && ")),
     "no-estimates": (1400, 0, 2, 100, ("!sched_feat(UTIL_EST) || ", "")),
 }
 
@@ -183,6 +184,14 @@ KNOWN = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200", "r
 def test_known_loads_cost_what_they_cost(programs: dict[str, Path], load: str, idle: int) -> None:
     base, ours = (run_of(programs[who] / "sim", load, f"idle={idle}")[0] for who in TREES)
     assert ours <= 1.01 * base
+
+
+@pytest.mark.parametrize("most, rest", [(1500, 200), (3000, 200), (3000, 1000), (8000, 200)])
+def test_known_level_of_new_processes(programs: dict[str, Path], most: int, rest: int) -> None:
+    """They begin with half of the capacity; some run for long enough to saturate the CPU."""
+    base, ours = (float(run(programs[who] / "sim", "processes", str(most), str(rest)).split()[0])
+                  for who in TREES)
+    assert ours <= 1.02 * base
 
 
 @pytest.mark.parametrize("hz", [250, 1000])
