@@ -183,13 +183,12 @@ static unsigned int walks;
 static int turbo_table;
 static bool freq_max_known = true, no_turbo;
 static unsigned int freq_max;
-static u32 boost_ratio = 1945;
 static u64 arch_max_freq_ratio;
 static unsigned long scale_of[CPUS];
 
 // FROM arch/x86/kernel/cpu/freq_max.h: freq_max
 #define arch_freq_scale	scale_of
-// FROM arch/x86/kernel/cpu/aperfmperf.c: chosen_ratio set_freq_max arch_set_max_freq_ratio arch_set_cpufreq_max freq_invariance_set_boost
+// FROM arch/x86/kernel/cpu/aperfmperf.c: boost_ratio chosen_ratio set_freq_max arch_set_max_freq_ratio arch_set_cpufreq_max freq_invariance_set_boost
 #undef arch_freq_scale
 
 static void limit(unsigned int bits, unsigned int khz, bool boost)
@@ -202,6 +201,20 @@ static void choose(unsigned int choice)
 {
 	freq_max = choice;
 	set_freq_max(NULL);
+}
+
+static void the_best_cpu_decides(struct kunit *test)
+{
+	choose(FREQ_MAX_BOOST);
+	freq_invariance_set_boost(0);		/* firmware does not say */
+	set_freq_max(NULL);
+	KUNIT_EXPECT_EQ(test, arch_max_freq_ratio, 1024);
+	freq_invariance_set_boost(1100);	/* dense, as CPU 0 */
+	freq_invariance_set_boost(1568);	/* fast, online later */
+	freq_invariance_set_boost(1120);
+	set_freq_max(NULL);
+	KUNIT_EXPECT_EQ(test, arch_max_freq_ratio, 1568);
+	freq_invariance_set_boost(1945);
 }
 
 static void what_each_word_is(struct kunit *test)
@@ -221,18 +234,6 @@ static void what_each_word_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scale_of[2], 1024);
 	choose(4);
 	KUNIT_EXPECT_TRUE(test, invariant);
-}
-
-static void the_best_cpu_decides(struct kunit *test)
-{
-	choose(FREQ_MAX_BOOST);
-	boost_ratio = 0;
-	freq_invariance_set_boost(1100);	/* dense, as CPU 0 */
-	freq_invariance_set_boost(1568);	/* fast, online later */
-	freq_invariance_set_boost(1120);
-	set_freq_max(NULL);
-	KUNIT_EXPECT_EQ(test, arch_max_freq_ratio, 1568);
-	boost_ratio = 1945;
 }
 
 static void no_more_than_cpufreq_can_request(struct kunit *test)
@@ -273,8 +274,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_jump_ahead_is_not_believed),
 	KUNIT_CASE(a_long_time_without_a_tick_is_no_error),
 	KUNIT_CASE(firmware_that_says_0_sets_nothing),
-	KUNIT_CASE(what_each_word_is),
 	KUNIT_CASE(the_best_cpu_decides),
+	KUNIT_CASE(what_each_word_is),
 	KUNIT_CASE(no_more_than_cpufreq_can_request),
 	KUNIT_CASE(callers_do_not_walk_over_cpus),
 	{}

@@ -33,10 +33,7 @@ static inline int freq_max_parse(const char *word, bool turbo)
 		return -EINVAL;
 
 	strscpy(number, word, digits + 1);
-	if (kstrtou8(number, 10, &cores))
-		return -EINVAL;
-
-	return cores;
+	return kstrtou8(number, 10, &cores) ? -EINVAL : cores;
 }
 
 #endif /* _X86_KERNEL_CPU_FREQ_MAX_H */

@@ -3,7 +3,6 @@
  * Turbo tables of Intel CPUs: from register values (SDM, volume 4, chapter 2) to bins.
  */
 #include <kunit/visibility.h>
-#include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/sched.h>
@@ -23,8 +22,7 @@ static void add_bin(struct turbo_table *table, unsigned int cores, unsigned int 
 	if (!ratio || n == TURBO_BINS_MAX || cores <= (n ? table->bins[n - 1].cores : 0))
 		return;
 
-	table->bins[n] = (struct turbo_bin){ cores, ratio };
-	table->nr_bins = n + 1;
+	table->bins[table->nr_bins++] = (struct turbo_bin){ cores, ratio };
 }
 
 /* Byte @i of the values, counted over all of them */
@@ -58,10 +56,9 @@ static bool is_rising(u64 counts)
 {
 	unsigned int i;
 
-	for (i = 1; i < 8 && counts >> 8 * i; i++) {
+	for (i = 1; i < 8 && counts >> 8 * i; i++)
 		if (limit_byte(&counts, i) < limit_byte(&counts, i - 1))
 			return false;
-	}
 
 	return limit_byte(&counts, 0) && limit_byte(&counts, i - 1) > limit_byte(&counts, 0);
 }

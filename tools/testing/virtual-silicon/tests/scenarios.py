@@ -539,8 +539,8 @@ def invariance_boost(m: Machine, cpus: int) -> Steps:
     local = "$CPU/cpufreq/policy%d/boost"
     yield ("local-boost", "".join(
       f"put {on} {file} || return 1; echo {_EACH}; "
-      for on, file in ((0, local % 0), (0, local % 1), (1, local % 1), (0, switch),
-                       (1, switch))))
+      for on, file in ((0, local % 0), (0, local % 1), (1, local % 1), (0, "$CPU/cpu1/online"),
+                       (1, "$CPU/cpu1/online"), (0, switch), (1, switch))))
 
 
 #: Written at all files of the series by so many threads (guest/src/vs-hostile.c).
