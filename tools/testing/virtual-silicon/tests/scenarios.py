@@ -973,6 +973,7 @@ SCENARIOS: dict[str, Scenario] = {
         invariance_boost, "epyc-7763", append="amd_pstate=passive aperfmperf.freq_max=boost"),
     "invariance-two-kinds": _patched(
         messages, "ryzen-5-7545u", cpus=4, append="amd_pstate=passive"),
+    "invariance-zen5": _patched(messages, "ryzen-ai-9-465", cpus=6, append="amd_pstate=passive"),
     "amd-patched": _patched(messages, "epyc-7742", append=""),
     "utilisation": _patched(utilisation_fixed, append=FOUR),
     "utilisation-bytes": _patched(utilisation_bytes, "e5-2698-v4"),

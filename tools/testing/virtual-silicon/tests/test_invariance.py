@@ -216,6 +216,20 @@ def test_amd_cores_of_two_kinds_have_the_fast_ones_freq_max(result: Result) -> N
     assert now.word == "midpoint" and now.of("freq_max") == [1296] * 4
 
 
+@pytest.mark.boots("invariance-zen5")
+def test_fast_cores_of_zen_5_have_196(result: Result) -> None:
+    """Half-way to 196 / 77, which kernel 6.13 logged as 1815 on a Ryzen AI 9 365; no model
+    number of the base's says so. Dense cores, the last four CPUs, can have 3.3 GHz."""
+    now = state(result.text("invariance"))
+    assert now.word == "midpoint" and now.of("freq_max") == [1815] * 6
+    assert "by base frequency (times 1024): 1815" in result.text("dmesg")
+    freq = sysfs.pairs(result.text("cpufreq"))
+    tops = [int(freq[f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"])
+            for cpu in range(6)]
+    assert tops[:2] == pytest.approx([5_000_000] * 2, rel=0.03)
+    assert tops[2:] == pytest.approx([3_300_000] * 4, rel=0.05)
+
+
 @pytest.mark.parametrize("msr", [pytest.param(msr, id=f"{msr:#x}", marks=pytest.mark.boots(
     f"gp-{msr:#x}")) for msr in GP_AT_BOOT])
 def test_register_that_faults_at_boot(msr: int, result: Result) -> None:
