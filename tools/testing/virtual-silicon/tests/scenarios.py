@@ -397,7 +397,7 @@ def default_idle_states(m: Machine, cpus: int) -> Steps:
     """By default the kselftest is run with all others (make test)."""
     yield "cpuidle", "dump_cpuidle"
     yield ("governors", "cd $CPU/cpuidle; cat current_governor available_governors; "
-           "put teo current_governor; cat current_governor")
+           "put menu current_governor; cat current_governor")
 
 
 #: Loads for C0.2 alone, with the mark that each begins with.

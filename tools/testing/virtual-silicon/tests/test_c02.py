@@ -46,10 +46,10 @@ def test_polling_by_umwait_at_boot(name: str, result: boot.Result) -> None:
 
 
 @pytest.mark.boots("idle-default")
-def test_teo_can_be_selected(result: boot.Result) -> None:
+def test_teo_is_the_default(result: boot.Result) -> None:
     default, available, now = result.text("governors").splitlines()
     assert {"menu", "teo"} <= set(available.split())
-    assert default == "menu" and now == "teo"
+    assert default == "teo" and now == "menu"
 
 
 #: On the default machine make test runs all kselftests.

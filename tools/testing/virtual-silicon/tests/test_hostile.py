@@ -59,6 +59,6 @@ def test_parameters_are_refused_by_a_line_each(result: Result) -> None:
     assert seen["/sys/module/intel_idle/parameters/states_off"] == "0"
     assert seen["/sys/module/umwait/parameters/idle_poll"] == "off"
     assert seen[FREQ_MAX] == "255c"
-    assert seen[f"{CPU}/cpuidle/current_governor"] == "menu"
+    assert seen[f"{CPU}/cpuidle/current_governor"] == "teo"
     assert {v for path, v in seen.items() if path.endswith("/disable")} == {"0"}
     assert sysfs.warnings(dmesg) == []

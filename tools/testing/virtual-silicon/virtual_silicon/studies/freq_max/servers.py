@@ -46,7 +46,7 @@ def guest(args: argparse.Namespace, name: str, setting: str) -> Guest:
     job.step("loads", f". /usr/lib/vs/servers.sh; servers; loads '{' '.join(args.loads)}' "
              f"{args.seeds}")
     return Guest(f"{name}-{setting}", m, m.cores, paths.kernel(getattr(args, kernel)), job,
-                 "intel_pstate=passive cpufreq.default_governor=schedutil"
+                 "intel_pstate=passive cpufreq.default_governor=schedutil cpuidle.governor=menu"
                  + f" {PARAMETER}={setting}" * (setting != BASE))
 
 
