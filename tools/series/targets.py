@@ -205,7 +205,7 @@ def show_help() -> None:
   KSRC=     tarball or directory of the base instead
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/check/configs.toml
-  TREE=     kernel trees, NAME=path, whose idle governors join in replay
+  TREE=     kernel trees, NAME=path or 7.3, whose idle governors join in replay
   FAULTS=   file with what the CPU is to do wrong, and when
   PYTHON=   interpreter, 3.11 or newer, that has the packages of pyproject.toml""")
 

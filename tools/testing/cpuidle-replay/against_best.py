@@ -3,11 +3,14 @@
 """One governor against the best of others, in cells of state table, HZ and latency.
 
 For each cell and set of traces (recorded ones, and those of generate_traces.py with each
-seed): of the distance between the best opponent and the least energy, the share
-that the governor closes, the same for adequate choices, its worst trace, its tick
-stops and its exit latency. Each trace weighs the same; the best opponent is the one
-with the best mean. A second table has the traces on which it loses. Where there are
-several sets, figures are medians over them, with the least and the greatest.
+seed): energy, and the exit latency of wake-ups that a task waits for, beside the
+least that an opponent has; whether one of them dominates the governor, with no more
+of either; the share of the distance between the best opponent and the least energy
+that it closes, the same for adequate choices, its worst trace and its tick stops.
+Each trace weighs the same; the best opponent is the one with the best mean. A second
+table has the traces on which it loses, a third the two axes for each governor, for
+the bound and for the predictor at several prices. Where there are several sets,
+figures are medians over them, with the least and the greatest.
 """
 from __future__ import annotations
 
@@ -22,13 +25,15 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parents[2] / "build/replay/governor-replay"
 BOUND = "least-energy"
+#: They are told the price of what a task waits for.
+PRICED = ("least-cost", "causal")
 #: Stops of the tick that are not looked at, however many times menu's they are.
 FEW_STOPS = 20
 
@@ -47,10 +52,17 @@ class Trace:
     menu_stops: int
     latency: float          # us per wake-up
     least_latency: float    # the bound's
+    cost: float             # energy and priced waiting
+    menu_cost: float
 
     @property
     def worse(self) -> float:
         return 100 * (self.energy / self.best - 1)
+
+    @property
+    def cost_more(self) -> float:
+        """Than menu."""
+        return 100 * (self.cost / self.menu_cost - 1)
 
     def stops_more(self) -> bool:
         return self.stops > 1.1 * self.menu_stops + FEW_STOPS
@@ -74,11 +86,18 @@ class Cell:
     menu_stops: int
     latency: float
     least_latency: float
+    wait: float             # us per wake-up that a task waits for
+    wait_best: float
+    dominated: list[str] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
 
     @property
     def latency_more(self) -> float:
         return 100 * (self.latency / self.least_latency - 1) if self.least_latency else 0.0
+
+    @property
+    def worst_cost(self) -> Trace:
+        return max(self.traces, key=lambda t: t.cost_more)
 
     @property
     def worst(self) -> Trace:
@@ -94,10 +113,25 @@ def wake_latency(result: Result) -> float:
     return result["wake_latency_ns"] / result["periods"] / 1000
 
 
-def judge(runs: Runs, governor: str, opponents: list[str], menu: str, **key: object) -> Cell:
+def waits(result: Result) -> float:
+    return result["wait_latency_ns"] / max(result["waits"], 1) / 1000
+
+
+def axes(runs: Runs, governor: str) -> tuple[float, float]:
+    """Energy over the least, and us per wake-up that a task waits for."""
+    return (mean(r[governor]["energy"] / r[BOUND]["energy"] for r in runs.values()),
+            mean(waits(r[governor]) for r in runs.values()))
+
+
+def dominates(other: tuple[float, float], this: tuple[float, float]) -> bool:
+    """By no more of either, and less of one."""
+    return other != this and other[0] <= this[0] and other[1] <= this[1]
+
+
+def judge(runs: Runs, governor: str, opponents: list[str], menu: str, price: float, **key: object) -> Cell:
     """What the results of one cell come to."""
-    energy = {g: mean(r[g]["energy"] / r[BOUND]["energy"] for r in runs.values())
-              for g in [governor, *opponents]}
+    place = {g: axes(runs, g) for g in [governor, *opponents]}
+    energy = {g: at[0] for g, at in place.items()}
     adequate = {g: mean(100 * r[g]["adequate"] / r[g]["decisions"] for r in runs.values())
                 for g in [governor, *opponents]}
     opponent = min(opponents, key=energy.__getitem__)
@@ -108,13 +142,16 @@ def judge(runs: Runs, governor: str, opponents: list[str], menu: str, **key: obj
         traces.append(Trace(name, r[governor]["energy"] / r[BOUND]["energy"],
                             r[there]["energy"] / r[BOUND]["energy"], there,
                             int(r[governor]["tick_stops"]), int(r[menu]["tick_stops"]),
-                            wake_latency(r[governor]), wake_latency(r[BOUND])))
+                            wake_latency(r[governor]), wake_latency(r[BOUND]),
+                            *(r[g]["energy"] + price * r[g]["wait_latency_ns"] for g in (governor, menu))))
     return Cell(opponent=opponent, energy=energy[governor], best=energy[opponent],
                 energy_closed=share(energy[opponent] - energy[governor], energy[opponent] - 1),
                 adequate=adequate[governor], adequate_best=best_adequate,
                 adequate_closed=share(adequate[governor] - best_adequate, 100 - best_adequate),
                 stops=sum(t.stops for t in traces), menu_stops=sum(t.menu_stops for t in traces),
                 latency=mean(t.latency for t in traces), least_latency=mean(t.least_latency for t in traces),
+                wait=place[governor][1], wait_best=min(place[o][1] for o in opponents),
+                dominated=[o for o in opponents if dominates(place[o], place[governor])],
                 traces=traces, **key)   # type: ignore[arg-type]
 
 
@@ -125,6 +162,7 @@ class Job:
     hz: int
     share: str
     files: tuple[Path, ...]
+    price: float | None = None      # those of PRICED alone, with it
 
 
 def split(files: list[Path], parts: int) -> Iterator[tuple[Path, ...]]:
@@ -141,6 +179,9 @@ class Failed(Exception):
 
 def run(job: Job, args: argparse.Namespace, governors: list[str]) -> list[dict]:
     words: list[object] = [args.program, "--json", "--hz", job.hz, "--exit-latency", job.share]
+    if job.price is not None:
+        words += ["--price", job.price]
+        governors = list(PRICED)
     for option, values in (("--governor", governors), ("--states", args.states)):
         words += itertools.chain.from_iterable((option, v) for v in values)
     words += [*args.options, *job.files]
@@ -160,7 +201,9 @@ def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> 
             job = waiting[future]
             for line in future.result():
                 cell = found.setdefault((line["states"], job.hz, job.share, job.set), {})
-                cell[line["trace"]] = line["governors"]
+                cell.setdefault(line["trace"], {}).update(
+                    line["governors"] if job.price is None else
+                    {f"{name} {job.price:g}": of for name, of in line["governors"].items()})
             if not args.quiet:
                 print(f"\r{number} of {len(jobs)} replays, {time.monotonic() - begin:.0f} s",
                       end="", file=sys.stderr, flush=True)
@@ -172,7 +215,9 @@ def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> 
 CELLS = ("traces", "states", "hz", "latency", "adequate best %", "adequate %", "adequate closed %",
          "adequate closed least", "adequate closed most", "energy best", "energy", "energy closed %",
          "energy closed least", "energy closed most", "worst trace", "worst energy %",
-         "tick stops % of menu", "exit latency % over bound")
+         "tick stops % of menu", "exit latency % over bound", "energy % over least", "us waited least",
+         "us waited", "us waited % over least", "dominated by", "costliest trace", "its cost % over menu")
+CURVE = ("traces", "states", "hz", "latency", "governor", "energy", "us waited")
 LOSERS = ("traces", "trace", "measure", "of the governor", "of the opponent", "opponent", "cell", "cells")
 
 
@@ -184,34 +229,52 @@ def values(cells: list[Cell]) -> list[str]:
     """Of one cell over several sets, as CELLS has them behind the kind of the traces."""
     first = cells[0]
     worst = max((c.worst for c in cells), key=lambda t: t.worse)
+    costly = max((c.worst_cost for c in cells), key=lambda t: t.cost_more)
     return [first.table, str(first.hz), first.share,
             f"{median(c.adequate_best for c in cells):.1f}", f"{median(c.adequate for c in cells):.1f}",
             *ends([c.adequate_closed for c in cells]),
             f"{median(c.best for c in cells):.3f}", f"{median(c.energy for c in cells):.3f}",
             *ends([c.energy_closed for c in cells]), worst.name, f"{worst.worse:+.1f}",
             f"{share(sum(c.stops for c in cells), sum(c.menu_stops for c in cells)):.0f}",
-            f"{median(c.latency_more for c in cells):+.1f}"]
+            f"{median(c.latency_more for c in cells):+.1f}",
+            f"{median(100 * (c.energy / c.best - 1) for c in cells):+.1f}",
+            f"{median(c.wait_best for c in cells):.1f}", f"{median(c.wait for c in cells):.1f}",
+            f"{median(100 * (c.wait / c.wait_best - 1) for c in cells):+.1f}",
+            " ".join(sorted({o for c in cells for o in c.dominated})) or "-", costly.name,
+            f"{costly.cost_more:+.1f}"]
 
 
-def losers(cells: list[Cell], margin: float) -> list[tuple[str, ...]]:
+def losers(cells: list[Cell], margin: float, cost_margin: float) -> list[tuple[str, ...]]:
     """By trace: where it takes more energy, or stops the tick more often, than it may; LOSERS
     without the kind of the traces."""
     energy: dict[str, list[tuple[float, str, str]]] = {}
+    cost: dict[str, list[tuple[float, str]]] = {}
     stops: dict[str, list[tuple[int, int, str]]] = {}
     for c in cells:
         for t in c.traces:
             if t.worse > margin:
                 energy.setdefault(t.name, []).append((t.worse, t.opponent, f"{c.table} {c.hz} {c.share}"))
+            if t.cost_more > cost_margin:
+                cost.setdefault(t.name, []).append((t.cost_more, f"{c.table} {c.hz} {c.share}"))
             if t.stops_more():
                 stops.setdefault(t.name, []).append((t.stops, t.menu_stops, f"{c.table} {c.hz} {c.share}"))
     found: list[tuple[str, ...]] = []
     for name in sorted(energy, key=lambda n: -max(energy[n])[0]):
         by, opponent, where = max(energy[name])
         found.append((name, "energy %", f"{by:+.1f}", "", opponent, where, str(len(energy[name]))))
+    for name in sorted(cost, key=lambda n: -max(cost[n])[0]):
+        by, where = max(cost[name])
+        found.append((name, "cost %", f"{by:+.1f}", "", "base-menu", where, str(len(cost[name]))))
     for name in sorted(stops, key=lambda n: -max(stops[n])[0]):
         ours, menus, where = max(stops[name])
         found.append((name, "tick stops", str(ours), str(menus), "base-menu", where, str(len(stops[name]))))
     return found
+
+
+def curve(key: tuple, runs: Runs) -> list[tuple[str, ...]]:
+    """Where each governor, bound and predictor lies; CURVE without the kind of the traces."""
+    return [(*map(str, key), name, *(f"{x:.4f}" for x in axes(runs, name)))
+            for name in next(iter(runs.values()))]
 
 
 def kinds(cells: list[Cell]) -> dict[str, list[Cell]]:
@@ -230,11 +293,11 @@ def grouped(cells: list[Cell]) -> list[list[Cell]]:
     return list(by_key.values())
 
 
-def tables(cells: list[Cell], margin: float) -> dict[str, list[Sequence[str]]]:
+def tables(cells: list[Cell], margin: float, cost_margin: float) -> dict[str, list[Sequence[str]]]:
     """The rows of cells.csv and losers.csv."""
     some = kinds(cells)
     return {"cells": [CELLS, *([kind, *values(g)] for kind, c in some.items() for g in grouped(c))],
-            "losers": [LOSERS, *([kind, *x] for kind, c in some.items() for x in losers(c, margin))]}
+            "losers": [LOSERS, *([kind, *x] for kind, c in some.items() for x in losers(c, margin, cost_margin))]}
 
 
 def over_all(kind: str, cells: list[Cell]) -> str:
@@ -242,7 +305,10 @@ def over_all(kind: str, cells: list[Cell]) -> str:
     return (f"{kind}, over all cells: energy {mean(c.energy_closed for c in cells):.0f} % closed (least"
             f" {low.energy_closed:.0f} % in {low.table} {low.hz} {low.share}), adequate"
             f" {mean(c.adequate_closed for c in cells):.0f} % (least"
-            f" {min(c.adequate_closed for c in cells):.0f} %)")
+            f" {min(c.adequate_closed for c in cells):.0f} %), waiting"
+            f" {mean(100 * (c.wait / c.wait_best - 1) for c in cells):+.0f} % over the shortest"
+            f" (most {max(100 * (c.wait / c.wait_best - 1) for c in cells):+.0f} %), dominated in"
+            f" {sum(bool(c.dominated) for c in cells)} of {len(cells)}")
 
 
 def available(program: Path) -> list[str]:
@@ -255,7 +321,7 @@ def find_traces(args: argparse.Namespace, scratch: Path) -> dict[str, list[Path]
     sets: dict[str, list[Path]] = {}
     for place in args.traces:
         files = sorted(f for f in place.iterdir() if f.name.endswith((".csv", ".csv.xz"))) if place.is_dir() else [place]
-        sets.setdefault("recorded", []).extend(files)
+        sets.setdefault(place.name if place.parent.name == "traces" else "recorded", []).extend(files)
     if args.seeds:
         with ThreadPoolExecutor(args.jobs) as pool:
             names = {seed: scratch / str(seed) for seed in args.seeds}
@@ -279,17 +345,29 @@ def arguments() -> argparse.Namespace:
                                                         "amd-rome", "amd-milan", "amd-genoa", "amd-turin"])
     parser.add_argument("--hz", type=int, nargs="+", default=[250, 1000])
     parser.add_argument("--exit-latency", nargs="+", default=["full", "half"], metavar="full|half|PERCENT")
+    parser.add_argument("--price", type=float, default=4, help="what a ns costs that a task waits, in"
+                        " units of polling power (default: 4)")
+    parser.add_argument("--curve", type=float, nargs="*", default=[], metavar="PRICE",
+                        help="write curve.csv too, with bound and predictor at these prices, for the first --exit-latency")
+    parser.add_argument("--cost-margin", type=float, default=2, help="percent of energy and priced waiting,"
+                        " over menu (default: 2)")
     parser.add_argument("--governor", default="teo")
     parser.add_argument("--against", nargs="+", metavar="GOVERNOR",
                         help="default: base-menu, base-teo, and teo of the trees that the program was built with")
     parser.add_argument("--margin", type=float, default=5, help="percent of energy (default: 5)")
-    parser.add_argument("--csv", type=Path, metavar="DIRECTORY", help="write cells.csv and losers.csv there (default: stdout)")
+    parser.add_argument("--csv", type=Path, metavar="DIRECTORY", help="write the tables there (default: stdout)")
     parser.add_argument("--json", type=Path, help="write all figures there, of each trace too")
     parser.add_argument("--jobs", type=int, default=2, help="replays at a time (default: 2)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("options", nargs="*", metavar="-- OPTION",
                         help="for governor-replay: -- --overhead-ns 3000 and so on")
-    return parser.parse_args()
+    parser.add_argument("--published", action="store_true", help="all that results/replay has, there")
+    args = parser.parse_args()
+    if args.published:
+        args.traces = [HERE / "traces", HERE / "traces/guests", HERE / "traces/held-out"]
+        args.seeds, args.curve, args.exit_latency = [606, 707], [0, 1, 2, 4], ["full", "half", "150"]
+        args.csv = HERE.parents[2] / "results/replay"
+    return args
 
 
 def main() -> int:
@@ -312,17 +390,23 @@ def main() -> int:
             return 1
         jobs = [Job(name, hz, latency, files) for name, all_files in sets.items()
                 for hz in args.hz for latency in args.exit_latency for files in split(all_files, 4)]
+        jobs += [replace(job, price=price) for job in jobs if job.share == args.exit_latency[0]
+                 for price in args.curve]
         try:
             runs = run_all(jobs, args, governors)
         except Failed as failed:
             print(failed, file=sys.stderr)
             return 2
-    cells = [judge(runs[key], args.governor, opponents, "base-menu",
+    cells = [judge(runs[key], args.governor, opponents, "base-menu", args.price,
                    table=key[0], hz=key[1], share=key[2], set=key[3])
              for key in itertools.product(args.states, args.hz, args.exit_latency, sets)]
     if args.csv:
         args.csv.mkdir(parents=True, exist_ok=True)
-    for name, rows in tables(cells, args.margin).items():
+    written = tables(cells, args.margin, args.cost_margin)
+    if args.curve:
+        written["curve"] = [CURVE, *((of, *row) for *key, of in runs if key[2] == args.exit_latency[0]
+                                     for row in curve(tuple(key), runs[(*key, of)]))]
+    for name, rows in written.items():
         with (args.csv / f"{name}.csv").open("w") if args.csv else nullcontext(sys.stdout) as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
     print(f"{args.governor} against the best of {', '.join(opponents)}; the bound is the least energy")

@@ -55,16 +55,23 @@ static int shallowest(const struct run *run)
 	return 0;
 }
 
-/* Of the usable states, the one that takes the least energy for @rest. */
-int engine_least_state(const struct run *run, s64 rest)
+/* The same, and at @price what waits for the exit. */
+double engine_rest_cost(const struct run *run, int idx, s64 rest, double price)
+{
+	return engine_rest_energy(run, idx, rest) +
+	       price * exit_latency(run, idx);
+}
+
+/* Of the usable states, the one that costs least for @rest. */
+int engine_least_state(const struct run *run, s64 rest, double price)
 {
 	int i, idx = -1;
 
 	for (i = 0; i < run->table->drv.state_count; i++) {
 		if (!engine_usable(run, i))
 			continue;
-		if (idx < 0 || engine_rest_energy(run, i, rest) <
-			       engine_rest_energy(run, idx, rest))
+		if (idx < 0 || engine_rest_cost(run, i, rest, price) <
+			       engine_rest_cost(run, idx, rest, price))
 			idx = i;
 	}
 	return idx < 0 ? shallowest(run) : idx;
@@ -96,7 +103,7 @@ static void judge(const struct run *run, struct result *res, int idx, s64 rest)
 void engine_account(const struct run *run, struct result *res, int idx, s64 rest)
 {
 	double energy = engine_rest_energy(run, idx, rest);
-	int least = engine_least_state(run, rest);
+	int least = engine_least_state(run, rest, 0);
 
 	judge(run, res, idx, rest);
 	res->least += energy <= engine_rest_energy(run, least, rest);
@@ -119,6 +126,10 @@ void engine_account_wakeup(const struct run *run, struct result *res,
 	res->periods++;
 	res->idle_ns += p->idle;
 	res->wake_latency_ns += exit_latency(run, idx);
+	if (p->flags & FLAG_TASK) {
+		res->waits++;
+		res->wait_latency_ns += exit_latency(run, idx);
+	}
 }
 
 s64 engine_entered(const struct run *run, s64 asked, bool stopped_now)
@@ -159,6 +170,7 @@ void engine_start_period(const struct idle_period *p, bool first)
 
 	emu.timer = p->sleep == KTIME_MAX ? KTIME_MAX : p->entry + p->sleep;
 	emu.idle_entry = p->entry;
+	emu.period = p;
 }
 
 /*
@@ -256,6 +268,7 @@ void engine_run(const struct run *run, struct result *res)
 {
 	memset(res, 0, sizeof(*res));
 	memset(&emu, 0, sizeof(emu));
+	emu.run = run;
 	emu.latency_req = run->latency_ns;
 	shim_tick_ns = run->tick_ns;
 

@@ -34,13 +34,17 @@ static const char usage[] =
 	"  --tick-restart-ns N  to start it again (default: 1000)\n"
 	"  --tick-ns N          the interrupt of a tick (default: 1000)\n"
 	"  --slow-core F        the last four take F times as long (default: 1)\n"
+	"  --price F            what a ns of exit latency costs that a task waits for, in\n"
+	"                       units of polling power (default: 4); only least-cost\n"
+	"                       and causal are told\n"
 	"  --json               one JSON object per trace and table\n"
 	"  --help               this text\n"
 	"\n"
 	"Governors: teo, base-teo, base-menu, base-ladder, base-haltpoll, the same\n"
 	"four of each tree that the program was built with as NAME-teo and so on, and\n"
-	"the bounds least-energy (knows all), oracle (knows the idle time, chooses by\n"
-	"target residency) and timer (the next timer alone).\n"
+	"the bounds least-energy and least-cost (know all), oracle (knows the idle\n"
+	"time, chooses by target residency) and timer (the next timer alone), and the\n"
+	"predictor causal.\n"
 	"Exit status: 0, 1 wrong usage, 2 a trace cannot be read.\n";
 
 #define MAX_PLAYERS	64
@@ -63,19 +67,21 @@ static size_t nr_players = 5;
 static void add_player(const struct player *player)
 {
 	if (nr_players == MAX_PLAYERS) {
-		fprintf(stderr, "governor-replay: built with too many trees, must be up to 14\n");
+		fprintf(stderr, "governor-replay: built with too many trees, must be up to 13\n");
 		exit(EXIT_USAGE);
 	}
 	players[nr_players++] = *player;
 }
 
-/* After the base's: those of other trees, then the bounds. */
+/* After the base's: those of other trees, then the bounds and the predictor. */
 static void complete_players(void)
 {
 	static const struct player bounds[] = {
 		{ .name = "least-energy", .bound = BOUND_LEAST_ENERGY },
+		{ .name = "least-cost", .bound = BOUND_LEAST_COST },
 		{ .name = "oracle", .bound = BOUND_ORACLE },
 		{ .name = "timer", .bound = BOUND_TIMER },
+		{ .name = "causal", .init = init_causal },
 	};
 	const struct tree_governor *t;
 	size_t i;
@@ -95,6 +101,7 @@ struct options {
 	s64 tick_ns;		/* 0: the trace's */
 	s64 latency_ns;
 	s64 latency_percent;
+	double price;
 	enum transition_model transition;
 	struct costs costs;
 	double slow;
@@ -168,8 +175,8 @@ static int set_share(struct options *opt, const char *text)
 	opt->latency_percent = !strcmp(text, "full") ? 100 : 50;
 	if (!strcmp(text, "full") || !strcmp(text, "half"))
 		return 0;
-	return set_number(&opt->latency_percent, text, 1, 100, "wrong --exit-latency",
-			  "full, half or percent from 1 to 100");
+	return set_number(&opt->latency_percent, text, 1, 200, "wrong --exit-latency",
+			  "full, half or percent from 1 to 200");
 }
 
 static int set_transition(struct options *opt, const char *text)
@@ -183,13 +190,14 @@ static int set_transition(struct options *opt, const char *text)
 	return 0;
 }
 
-static int set_slow(struct options *opt, const char *text)
+static int set_factor(double *factor, const char *text, double least, double most,
+		      const char *what, const char *allowed)
 {
 	char *end;
 
-	opt->slow = strtod(text, &end);
-	if (end == text || *end || !(opt->slow >= 1 && opt->slow <= 100))
-		return wrong("wrong --slow-core", "a factor from 1 to 100");
+	*factor = strtod(text, &end);
+	if (end == text || *end || !(*factor >= least && *factor <= most))
+		return wrong(what, allowed);
 	return 0;
 }
 
@@ -197,7 +205,7 @@ static int parse_options(struct options *opt, int argc, char **argv)
 {
 	enum {
 		GOVERNOR = 1, STATES, LIST, LATENCY, HZ, SHARE, TRANSITION, OVERHEAD,
-		TICK_STOP, TICK_RESTART, TICK, SLOW, JSON, HELP
+		TICK_STOP, TICK_RESTART, TICK, SLOW, PRICE, JSON, HELP
 	};
 	static const struct option longs[] = {
 		{ "governor", required_argument, NULL, GOVERNOR },
@@ -212,6 +220,7 @@ static int parse_options(struct options *opt, int argc, char **argv)
 		{ "tick-restart-ns", required_argument, NULL, TICK_RESTART },
 		{ "tick-ns", required_argument, NULL, TICK },
 		{ "slow-core", required_argument, NULL, SLOW },
+		{ "price", required_argument, NULL, PRICE },
 		{ "json", no_argument, NULL, JSON },
 		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 }
@@ -252,7 +261,12 @@ static int parse_options(struct options *opt, int argc, char **argv)
 			err = set_time(&opt->costs.tick, optarg, "wrong --tick-ns");
 			break;
 		case SLOW:
-			err = set_slow(opt, optarg);
+			err = set_factor(&opt->slow, optarg, 1, 100, "wrong --slow-core",
+					 "a factor from 1 to 100");
+			break;
+		case PRICE:
+			err = set_factor(&opt->price, optarg, 0, 1000, "wrong --price",
+					 "a factor from 0 to 1000");
 			break;
 		case JSON:
 			opt->json = true;
@@ -313,6 +327,7 @@ static void replay_one(const struct options *opt, const struct trace *trace,
 		.tick_ns = opt->tick_ns ?: trace->tick_ns,
 		.latency_ns = opt->latency_ns,
 		.latency_percent = opt->latency_percent,
+		.price = opt->price,
 		.costs = opt->costs,
 	};
 	struct result least;
@@ -367,6 +382,7 @@ int main(int argc, char **argv)
 		/* PM QoS without a request: S32_MAX us. */
 		.latency_ns = (s64)INT_MAX * NSEC_PER_USEC,
 		.latency_percent = 100,
+		.price = 4,
 		/* README.md tells where these come from. */
 		.costs = {
 			.overhead = 1000, .tick_stop = 1000,

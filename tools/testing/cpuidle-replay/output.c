@@ -134,11 +134,11 @@ static void print_result(const struct result *res)
 	       "\"too_shallow\":%llu,\"energy\":%.17g,\"exit_latency_ns\":%llu,"
 	       "\"ticks\":%llu,\"idle_ns\":%llu,\"tick_stops\":%llu,"
 	       "\"timer_queries\":%llu,\"least\":%llu,\"periods\":%llu,"
-	       "\"wake_latency_ns\":%llu}",
+	       "\"wake_latency_ns\":%llu,\"waits\":%llu,\"wait_latency_ns\":%llu}",
 	       res->decisions, res->too_deep, res->adequate, res->too_shallow,
 	       res->energy, res->exit_latency_ns, res->ticks, res->idle_ns,
 	       res->tick_stops, res->timer_queries, res->least, res->periods,
-	       res->wake_latency_ns);
+	       res->wake_latency_ns, res->waits, res->wait_latency_ns);
 }
 
 void print_json(const struct report *rep)

@@ -7,6 +7,7 @@
  * emulate.c   the services that a governor calls: clock, tick, timers
  * engine.c    runs one governor over one trace and judges what it chose
  * bound.c     runs what knows the future
+ * causal.c    predicts as well as can be without
  * output.c    table and JSON
  */
 #ifndef REPLAY_H
@@ -18,6 +19,7 @@
 enum next_event { NEXT_NONE, NEXT_HRTIMER, NEXT_WHEEL, NEXT_TICK_KEPT };
 
 #define FLAG_TICK_STOPPED	1	/* when the governor was asked */
+#define FLAG_TASK		4	/* a task ran after it */
 #define FLAG_CONTINUES		16	/* no task ran since the last period */
 #define FLAG_ALL		63
 
@@ -28,6 +30,8 @@ enum next_event { NEXT_NONE, NEXT_HRTIMER, NEXT_WHEEL, NEXT_TICK_KEPT };
  * @sleep: from entry to the next timer event but the tick, KTIME_MAX: none
  * @next: what that timer event is
  * @flags: FLAG_*
+ * @src: letter of what ended it
+ * @irq: number of the device interrupt
  */
 struct idle_period {
 	s64 entry;
@@ -35,6 +39,7 @@ struct idle_period {
 	s64 sleep;
 	enum next_event next;
 	unsigned int flags;
+	int src, irq;
 };
 
 struct trace {
@@ -89,6 +94,7 @@ void states_list(void);
 enum bound {
 	BOUND_NONE,
 	BOUND_LEAST_ENERGY,	/* all of it, takes the least energy */
+	BOUND_LEAST_COST,	/* the least energy and priced waiting */
 	BOUND_ORACLE,		/* the idle time, chooses by target residency */
 	BOUND_TIMER,		/* the next timer event */
 };
@@ -108,6 +114,8 @@ struct result;
 
 /**
  * struct run - one governor, or bound, over one trace
+ * @price: what a ns of exit latency costs that a task waits for, in units of polling
+ *	power; governors are not told
  * @play: governor_run() or bound_run()
  * @gov: NULL for a bound
  * @bound: which, if it is one
@@ -124,6 +132,7 @@ struct run {
 	s64 tick_ns;
 	s64 latency_ns;
 	unsigned int latency_percent;
+	double price;
 	struct costs costs;
 };
 
@@ -132,11 +141,14 @@ struct run {
  * @least: decisions whose state takes the least energy for the rest it was
  * @wake_latency_ns: exit latencies of those that ended a period of the trace,
  *	that is, without the governor's own ticks and ends of polling
+ * @waits: of these, those after which a task ran
+ * @wait_latency_ns: and their exit latencies
  * The others are explained in README.md.
  */
 struct result {
 	u64 decisions, too_deep, adequate, too_shallow, least;
 	u64 periods, wake_latency_ns;
+	u64 waits, wait_latency_ns;
 	u64 exit_latency_ns, idle_ns;
 	u64 ticks, tick_stops, timer_queries;
 	u64 usage[CPUIDLE_STATE_MAX];
@@ -150,7 +162,8 @@ void bound_run(const struct run *run, struct result *res);
 /* What bound.c takes of engine.c. */
 bool engine_usable(const struct run *run, int state);
 double engine_rest_energy(const struct run *run, int state, s64 rest);
-int engine_least_state(const struct run *run, s64 rest);
+int engine_least_state(const struct run *run, s64 rest, double price);
+double engine_rest_cost(const struct run *run, int state, s64 rest, double price);
 void engine_start_period(const struct idle_period *p, bool first);
 void engine_update_tick(const struct idle_period *p);
 bool engine_stop_tick(const struct run *run, struct result *res);
@@ -162,6 +175,8 @@ s64 engine_entered(const struct run *run, s64 asked, bool stopped_now);
 
 /* Between engine.c and emulate.c: the CPU as the governor sees it. */
 struct emulation {
+	const struct run *run;
+	const struct idle_period *period;
 	s64 now;
 	s64 idle_entry;
 	s64 timer;		/* absolute, KTIME_MAX: none */
@@ -185,6 +200,7 @@ struct tree_governor {
 extern const struct tree_governor tree_governors[];
 
 int init_teo(void);
+int init_causal(void);
 int init_base_teo(void);
 int init_base_menu(void);
 int init_base_ladder(void);

@@ -204,6 +204,8 @@ static void add_period(struct reader *r)
 		.sleep = v[COL_SLEEP] >= 0 ? v[COL_SLEEP] : KTIME_MAX,
 		.next = next_event(v[COL_NEXT]),
 		.flags = v[COL_FLAGS],
+		.src = v[COL_SRC],
+		.irq = v[COL_IRQ],
 	};
 	r->previous_end = v[COL_ENTRY] + v[COL_DUR];
 	r->cpu = v[COL_CPU];

@@ -15,7 +15,9 @@ typedef int s32;
 typedef unsigned int u32;
 typedef long long s64;
 typedef unsigned long long u64;
+#ifdef __SIZEOF_INT128__
 typedef unsigned __int128 u128;
+#endif
 typedef s64 ktime_t;
 
 #define S16_MIN			SHRT_MIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,16 @@ def test_case(unit: str, case: str) -> None:
     lines = re.findall(rf"^(?:not )?ok {case}\b.*", done.stdout, re.M)
     assert lines, done.stderr or "not in the file of build/linux, which make tree updates"
     assert not [line for line in lines if line.startswith("not")], done.stdout
+
+
+def test_teo_on_32_bit(tmp_path: Path) -> None:
+    (tmp_path / "x.c").write_text("int main(void) { return 0; }\n")
+    if subprocess.run(["gcc", "-m32", "-o", tmp_path / "x", tmp_path / "x.c"],
+                      capture_output=True).returncode:
+        pytest.skip("gcc-multilib is not there")
+    done = run("teo", units.LINUX, 32)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok ") >= len(units.cases("teo"))
 
 
 @pytest.mark.parametrize("said,part", [("void absent(void)\n{\n}\n", "present"), ("", "wait")])

@@ -69,7 +69,7 @@ def parts(tree: Path, match: re.Match[str]) -> str:
     return "\n".join(out)
 
 
-def run(unit: str, tree: Path) -> subprocess.CompletedProcess[str]:
+def run(unit: str, tree: Path, bits: int = 64) -> subprocess.CompletedProcess[str]:
     """Its output has a line "ok NAME" or "not ok NAME" for each case."""
     file = UNITS[unit]
     with tempfile.TemporaryDirectory() as name:
@@ -82,8 +82,8 @@ def run(unit: str, tree: Path) -> subprocess.CompletedProcess[str]:
             beside = tree / file.parent.relative_to(TOP)
             sources = [beside / n for n in (file.name, WITH.get(unit)) if n]
         built = subprocess.run(
-            [sys.executable, CC, "--tree", tree, "--tree", LINUX, "gcc", "-O1", "-g", "-w",
-             "-fmax-errors=3", "-fsanitize=address,undefined", "-fno-sanitize-recover",
+            [sys.executable, CC, "--tree", tree, "--tree", LINUX, "gcc", f"-m{bits}", "-O1", "-g",
+             "-w", "-fmax-errors=3", "-fsanitize=address,undefined", "-fno-sanitize-recover",
              f"-iquote{tree}", "-o", scratch / "unit", *sources],
             capture_output=True, text=True)
         if built.returncode:
@@ -97,13 +97,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("unit", nargs="*", help=f"of {', '.join(UNITS)}; all by default")
     parser.add_argument("--tree", type=Path, default=LINUX, help="kernel tree (build/linux)")
+    parser.add_argument("--bits", type=int, choices=(32, 64), default=64,
+                        help="32 needs gcc-multilib")
     args = parser.parse_args()
     if unknown := set(args.unit) - set(UNITS):
         parser.error(f"no unit {', '.join(sorted(unknown))}; there are: {', '.join(UNITS)}")
     failed = 0
     for unit in args.unit or UNITS:
         try:
-            done = run(unit, args.tree.resolve())
+            done = run(unit, args.tree.resolve(), args.bits)
         except (Unbuildable, OSError) as error:
             print(f"{unit}: {error}", file=sys.stderr)
             return 2

@@ -2,6 +2,7 @@
 """against_best.py and cost.py on figures worked out by hand, and what generate_traces.py writes."""
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -33,18 +34,18 @@ def test_generated_traces_are_well_formed(tmp_path: Path, monkeypatch: pytest.Mo
         assert trace.read_bytes() != (tmp_path / "c" / trace.name).read_bytes()
 
 
-def of(adequate: int, energy: float, stops: int, latency_us: float = 1) -> dict:
+def of(adequate: int, energy: float, stops: int, latency_us: float = 1, wait_us: float = 0) -> dict:
     return {"decisions": 100, "adequate": adequate, "energy": energy, "tick_stops": stops,
-            "periods": 50, "wake_latency_ns": 50 * 1000 * latency_us}
+            "periods": 50, "wake_latency_ns": 50 * 1000 * latency_us, "waits": 10, "wait_latency_ns": 10 * 1000 * wait_us}
 
 
 def cell() -> against_best.Cell:
     """menu is the best in the mean; on `b` the other teo is."""
-    runs = {"a": {"least-energy": of(100, 10, 0, 2), "teo": of(90, 11, 130, 3),
-                  "base-menu": of(80, 12, 100), "base-teo": of(85, 18, 0)},
+    runs = {"a": {"least-energy": of(100, 10, 0, 2), "teo": of(90, 11, 130, 3, 8),
+                  "base-menu": of(80, 12, 100, wait_us=4), "base-teo": of(85, 18, 0, wait_us=2)},
             "b": {"least-energy": of(100, 20, 0, 6), "teo": of(60, 26, 50, 6),
                   "base-menu": of(50, 28, 40), "base-teo": of(55, 25, 0)}}
-    return against_best.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu",
+    return against_best.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu", 1e-4,
                        table="t", hz=250, share="full", set="recorded")
 
 
@@ -58,6 +59,9 @@ def test_cell() -> None:
     assert (c.stops, c.menu_stops) == (180, 140)
     assert c.latency_more == pytest.approx(12.5)
     assert (c.worst.name, c.worst.opponent, c.worst.worse) == ("b", "base-teo", pytest.approx(4))
+    # 10 wake-ups of 4 us at 1e-4 for a ns, and then of 2, 0 and 0 in the other trace.
+    assert (c.wait, c.wait_best, c.dominated) == (4, 1, [])
+    assert (c.worst_cost.name, c.worst_cost.cost, c.worst_cost.menu_cost) == ("a", 19, 16)
     assert [t.stops_more() for t in c.traces] == [False, False]
     c.traces[0].stops = 131
     assert c.traces[0].stops_more()
@@ -66,17 +70,34 @@ def test_cell() -> None:
 def test_losers_are_named() -> None:
     c = cell()
     c.traces[0].stops = 200
-    _, *losers = against_best.tables([c], 3)["losers"]
+    _, *losers = against_best.tables([c], 3, 18)["losers"]
     assert losers == [["recorded", "b", "energy %", "+4.0", "", "base-teo", "t 250 full", "1"],
+                      ["recorded", "a", "cost %", "+18.8", "", "base-menu", "t 250 full", "1"],
                       ["recorded", "a", "tick stops", "200", "100", "base-menu", "t 250 full", "1"]]
-    assert against_best.tables([cell()], 5)["losers"] == [against_best.LOSERS]
+    assert against_best.tables([cell()], 5, 19)["losers"] == [against_best.LOSERS]
+
+
+@pytest.mark.parametrize("other, wins", [((1.1, 4), True), ((1.2, 3), True), ((1.2, 4), False),
+                                         ((1.1, 5), False), ((1.3, 3), False)])
+def test_who_dominates(other: tuple[float, float], wins: bool) -> None:
+    """By no more energy and no longer waiting, and less of one."""
+    assert against_best.dominates(other, (1.2, 4)) is wins
+
+
+def test_dominated_cell() -> None:
+    runs = {"a": {"least-energy": of(100, 10, 0), "teo": of(90, 12, 0, wait_us=4),
+                  "base-menu": of(90, 11, 0, wait_us=3), "base-teo": of(90, 11, 0, wait_us=5)}}
+    c = against_best.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu", 4, table="t", hz=250, share="full",
+                           set="recorded")
+    row = dict(zip(*against_best.tables([c], 5, 2)["cells"], strict=True))
+    assert row["dominated by"] == "base-menu" and row["us waited % over least"] == "+33.3"
 
 
 def test_row_of_a_cell() -> None:
     """Two sets of one kind: the median, and its ends."""
     other = cell()
     other.energy_closed, other.best = 50, 1.5
-    head, line = against_best.tables([cell(), other], 5)["cells"]
+    head, line = against_best.tables([cell(), other], 5, 2)["cells"]
     row = dict(zip(head, line, strict=True))
     assert (row["traces"], row["states"], row["hz"], row["latency"]) == ("recorded", "t", "250", "full")
     assert (row["energy closed %"], row["energy closed least"], row["energy closed most"]) == ("42", "33", "50")
@@ -92,12 +113,14 @@ def test_cells_replays_in_parallel(tmp_path: Path) -> None:
     traces = generate_traces.write(tmp_path / "in", 5, ["periodic_73", "bursts_8", "phases"])
     done = subprocess.run([HERE / "against_best.py", "--program", PROGRAM, "--traces", tmp_path / "in", "--seeds",
                            "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--against", "base-menu",
-                           "--quiet", "--json", tmp_path / "out", "--csv", tmp_path, "--", "--overhead-ns", "3000"],
+                           "--quiet", "--json", tmp_path / "out", "--csv", tmp_path, "--curve", "0", "2", "--", "--overhead-ns", "3000"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     got, = json.loads((tmp_path / "out").read_text())
     assert (tmp_path / "cells.csv").read_text().splitlines()[1].startswith("recorded,skx,1000,half,")
     assert (tmp_path / "losers.csv").read_text().startswith("traces,trace,measure,")
+    curve = {row[4]: row[5:] for row in csv.reader((tmp_path / "curve.csv").open())}
+    assert curve["least-cost 0"] == curve["least-energy"] != curve["least-cost 2"] and len(curve) == 8
     lines = run("--json", "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--overhead-ns", "3000",
                 *traces).stdout.splitlines()
     energies = {run_["trace"]: run_["governors"]["teo"]["energy"] / run_["governors"]["least-energy"]["energy"]
