@@ -31,10 +31,10 @@
  *
  * *The tick* is like a state that needs a quarter of a tick period. It is stopped
  * if its score is positive and the next timer is not within a period. If the tick
- * is kept, it bounds the stay in the state. In a shallow state it is always kept:
- * it ends a stay that turns out too long. After three ticks in a row, or with the
- * tick stopped already and no timer within a period, the time to the next timer
- * alone decides.
+ * is kept, it bounds the stay in the state. In a shallow state it is kept if a
+ * deeper one can be entered: it ends a stay that turns out too long. After three
+ * ticks in a row, or with the tick stopped already and no timer within a period,
+ * the time to the next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time. So the governor observes it:
@@ -223,6 +223,20 @@ static bool teo_only_polls(const struct cpuidle_driver *drv,
 	       (drv->states[0].flags & CPUIDLE_FLAG_POLLING);
 }
 
+/* Is the next timer worth looking for, which costs time? */
+static bool teo_needs_timer(const struct teo_cpu *cpu,
+			    const struct cpuidle_driver *drv,
+			    const struct cpuidle_device *dev, s64 latency_req,
+			    const struct teo_row *row)
+{
+	if (tick_nohz_tick_stopped())
+		return true;
+	if (teo_only_polls(drv, dev, latency_req))
+		return false;
+	return cpu->safety_nets >= TEO_SAFETY_NETS ||
+	       !teo_surely_shallow(row, cpu->deep);
+}
+
 /* The sleep length is known: decide on the tick, and choose. */
 static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 			       struct cpuidle_device *dev, s64 latency_req,
@@ -245,7 +259,7 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 			   stop ? cpu->sleep : cpu->delta);
 
 	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING) ||
-	    (row && teo_shallow(drv, cpu->deep, state)))
+	    (row && teo_shallow(drv, dev, latency_req, cpu->deep, state)))
 		*stop_tick = tick_stopped;
 	return state;
 }
@@ -272,9 +286,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	row = &cpu->row[cpu->last_class * TEO_END_NR + cpu->end];
 	teo_note_decision(cpu, now, row);
 
-	if (tick_nohz_tick_stopped() ||
-	    !(teo_only_polls(drv, dev, latency_req) ||
-	      teo_surely_shallow(row, cpu->deep)))
+	if (teo_needs_timer(cpu, drv, dev, latency_req, row))
 		return teo_select_by_timer(cpu, drv, dev, latency_req, row,
 					   stop_tick);
 

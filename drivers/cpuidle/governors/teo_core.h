@@ -246,15 +246,23 @@ static inline int teo_deep_column(const struct cpuidle_driver *drv)
 }
 
 /**
- * teo_shallow - is it a state that has deeper ones, which are not shallow?
+ * teo_shallow - is the state shallow where a deeper one that is not can be entered?
  * @drv: the driver
+ * @dev: the CPU, which tells what is disabled
+ * @latency_req: latency limit
  * @deep: first column that is not shallow
  * @state: the state
  */
-static inline bool teo_shallow(const struct cpuidle_driver *drv, int deep,
-			       int state)
+static inline bool teo_shallow(const struct cpuidle_driver *drv,
+			       const struct cpuidle_device *dev,
+			       s64 latency_req, int deep, int state)
 {
-	return state < deep && deep < drv->state_count;
+	int i;
+
+	for (i = deep; state < deep && i < drv->state_count; i++)
+		if (teo_state_usable(drv, dev, latency_req, i))
+			return true;
+	return false;
 }
 
 /* Half of what it takes, in the mean: there is no need to know the next timer. */

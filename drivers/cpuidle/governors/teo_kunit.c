@@ -425,16 +425,25 @@ static void test_surely_shallow(struct kunit *test)
 	}
 }
 
-/* Where there are states to come to: not where all are shallow. */
+static bool shallow(struct fixture *f, s64 limit, int state)
+{
+	return teo_shallow(&f->drv, &f->dev, limit, teo_deep_column(&f->drv),
+			   state);
+}
+
+/* Where there are states to come to: not where all are shallow, or the others barred. */
 static void test_shallow(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
 
 	set_up(f, &spr, 4 * MS);
-	KUNIT_EXPECT_TRUE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 2));
-	KUNIT_EXPECT_FALSE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 3));
+	KUNIT_EXPECT_TRUE(test, shallow(f, S64_MAX, 2));
+	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 3));
+	KUNIT_EXPECT_FALSE(test, shallow(f, 2 * US, 2));
+	f->dev.states_usage[3].disable = 1;
+	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 2));
 	set_up(f, &c1_only, 4 * MS);
-	KUNIT_EXPECT_FALSE(test, teo_shallow(&f->drv, teo_deep_column(&f->drv), 1));
+	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 1));
 }
 
 /* What is learned is little: each CPU has so much for each of three ends. */

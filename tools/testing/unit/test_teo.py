@@ -125,6 +125,14 @@ def too_short_for_c2(trace: Trace) -> None:
         trace.idle(700 * US)
 
 
+def soon_after_the_tick(trace: Trace) -> None:
+    """100 ticks each after which something comes at once; then nothing for 200 ms."""
+    for _ in range(10):
+        for _ in range(100):
+            trace.idle(1020 * US, before_tick=3990 * US)
+        trace.idle(200 * MS, before_tick=3990 * US)
+
+
 def beyond_polling(trace: Trace) -> None:
     """What ends by itself while polling is short; what polling gives up is not."""
     for n in range(3000):
@@ -143,7 +151,10 @@ CASES = {
     "idle": Case(idle_for_long, "c1-c6", lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "idle, two states": Case(idle_for_long, "c1", lambda r: r["ticks"] < 30),
     "idle, limit": Case(idle_for_long, "spr-c02",
-        lambda r: r["ticks"] <= 50 * 4, ("--latency-ns", "1000")),
+        lambda r: r["ticks"] < 30, ("--latency-ns", "1000")),
+    "idle, deep states disabled": Case(idle_for_long, "{shallow}", lambda r: r["ticks"] < 30),
+    "soon after the tick": Case(soon_after_the_tick, "spr-c02",
+        lambda r: r["ticks"] <= 10 * (100 + 4), ("--hz", "1000")),
     "idle, deepest beyond the tick": Case(idle_for_long, "skl",
         lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "long after short": Case(long_after_short, "c1-c6", lambda r: r["ticks"] <= 20 * (3 + 1)),
@@ -181,6 +192,7 @@ TABLES = {
     "slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
     "halts": "C1 0 0\nC6 133000 600000\n",
     "disabled": "POLL 0 0 polling disabled\nC1 1000 1000\nC6 133000 600000\n",
+    "shallow": "POLL 0 0 polling\nC1 1000 1000\nC6 133000 600000 disabled\n",
     "deep": "POLL 0 0 polling\nC6 133000 600000\n",
 }
 
