@@ -53,6 +53,12 @@ def kernel(default: str = "patched") -> str:
     return wanted
 
 
+def compared() -> list[str]:
+    """Options for the kernel that the patched one is compared with."""
+    found = kernel("base")
+    return [] if found in ("base", "patched") else [f"--base={Path(found).resolve()}"]
+
+
 def call(subcommand: str, which: str, *more: str) -> int:
     """Boot; the guest's exit code is ours. The user's variables unless there are @more."""
     image = paths.kernel_image(which) if which in ("patched", "base") else Path(which).resolve()

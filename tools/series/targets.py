@@ -112,6 +112,11 @@ def of_base() -> None:
     kernel.of_base(base.choose())
 
 
+def compared() -> None:
+    if not guest.compared():
+        of_base()
+
+
 def selftests() -> None:
     kernel.selftests(trees.LINUX)
 
@@ -213,10 +218,10 @@ def show_help() -> None:
 TARGETS = {
     "help": Target("this list", then=show_help),
     "run": _guest("build what is missing, boot the patched kernel, show what it does", "run"),
-    "demo": Target("base and patched kernel side by side on one machine", "build qemu guest",
-                   [patched, of_base, selftests, qemu.build],
-                   lambda: guest.silicon("compare", *guest.user_options("MACHINE")), guest.check,
-                   newer=True),
+    "demo": Target("base (or KERNEL=) and patched kernel side by side on one machine",
+                   "build qemu guest", [patched, compared, selftests, qemu.build],
+                   lambda: guest.silicon("compare", *guest.user_options("MACHINE"),
+                                         *guest.compared()), guest.check, newer=True),
     "shell": _guest("a root shell in the guest", "shell"),
     "base-run": _guest("the same as run with the unpatched base kernel", "run", "base"),
     "test": Target("all tests; the last line counts them",

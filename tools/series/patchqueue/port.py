@@ -6,6 +6,7 @@ kernel that the patches are for; its conflicts are its user's, and refresh takes
 """
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -193,7 +194,8 @@ def _write(tree: Tree, common: Series, before: Variant, target: Path, letters: d
         if text := variant.difference(common, entry, new):
             rows[entry.patch] = replace(old, left_out=False)
             wanted.add(target / entry.patch)
-            changed += refresh.write_file(target / entry.patch, text)
+            if not _same(before.diff(entry.patch), text) or before.directory != target:
+                changed += refresh.write_file(target / entry.patch, text)
     for patch in sorted(p for p, row in rows.items() if row.reason == OPEN):
         say(f"{paths.shown(target / 'series')}: say after {patch} why it differs")
     changed += refresh.write_file(target / "series", variant.dump(replace(
@@ -203,6 +205,13 @@ def _write(tree: Tree, common: Series, before: Variant, target: Path, letters: d
         file.unlink()
         changed.append(f"removed {paths.shown(file)}")
     return changed
+
+
+def _same(file: Path, text: bytes) -> bool:
+    """But for the places in the patch, which move with every edit of it."""
+    def core(data: bytes) -> bytes:
+        return re.sub(rb"^@@ .*$", b"", data, flags=re.M)
+    return file.exists() and core(file.read_bytes()) == core(text)
 
 
 def _text(common: Series, entry: Entry, letter: Mail, exact: bool) -> bytes:

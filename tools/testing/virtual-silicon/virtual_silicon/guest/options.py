@@ -39,16 +39,23 @@ def boot_options(parser: argparse.ArgumentParser) -> None:
     add("--out", default=str(paths.RUN), help="directory for output")
 
 
+def image(kernel: str, where: Path) -> tuple[Path, dict[str, bytes]]:
+    """Of patched, base, a bzImage or a Debian package, whose modules the job gets."""
+    if not kernel.endswith(".deb"):
+        return paths.kernel(kernel), {}
+    unpacked = distribution.unpack(Path(kernel), where / "kernels")
+    return unpacked.image, unpacked.files()
+
+
 def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
     m = machine.load(args.machine)
     cpus = m.check_cpus(min(4, m.cores) if args.cpus is None else args.cpus)
     out = Path(args.out)
-    kernel = args.kernel
-    if kernel.endswith(".deb"):
-        unpacked = distribution.unpack(Path(kernel), out.parent / "kernels")
-        kernel, job = str(unpacked.image), job + initramfs.job(unpacked.files())
+    kernel, modules = image(args.kernel, out.parent)
+    if modules:
+        job += initramfs.job(modules)
     return boot.Config(
-        machine=m, cpus=cpus, kernel=paths.kernel(kernel),
+        machine=m, cpus=cpus, kernel=kernel,
         qemu=paths.qemu(args.qemu),
         initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
         out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),

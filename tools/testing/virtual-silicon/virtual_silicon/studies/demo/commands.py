@@ -36,6 +36,8 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--machine", default=COMPARED_MACHINE,
                      help="name or file (default: %(default)s, whose turbo table the base "
                      "kernel reads wrongly)")
+    one.add_argument("--base", default="base",
+                     help="a bzImage or Debian package in place of the base kernel")
     one.add_argument("--qemu", help="emulator (default: the built one)")
     one.add_argument("--out", default=str(paths.BUILD / "demo"), help="directory for output")
     one.set_defaults(run=compared)
@@ -103,15 +105,17 @@ def compared(args: argparse.Namespace) -> int:
     m, qemu, out = machine.load(args.machine), paths.qemu(args.qemu), Path(args.out)
     if m.vendor != "GenuineIntel":
         raise UsageError(f"{m.name}: compare reads registers that only Intel's CPUs have")
-    images = {kernel: paths.kernel(kernel) for kernel in compare.KERNELS}
+    images = {name: options.image(kernel, out.parent)
+              for name, kernel in zip(compare.KERNELS, (args.base, "patched"))}
     if not (selftests := paths.selftests()):
         raise MissingError("the selftests are not built (make demo builds them)")
     archive = initramfs.ensure(out.parent / "guest", selftests)
     print(f"Booting both kernels on {m.name}, 4 CPUs, in deterministic time", flush=True)
     tell = progress.stopwatch()
-    guests = [Guest(kernel, m, m.check_cpus(4), image, compare.job(m, kernel), boot.KERNEL_ARGS,
-                    compare.FAULTS, trace=True, limits=boot.Limits(300, 300, 900))
-              for kernel, image in images.items()]
+    guests = [Guest(kernel, m, m.check_cpus(4), image, compare.job(m, kernel, files),
+                    boot.KERNEL_ARGS, compare.FAULTS, trace=True,
+                    limits=boot.Limits(300, 300, 900))
+              for kernel, (image, files) in images.items()]
     results = dict(zip(images, Guests(out, archive, qemu, len(images), keep=False).answers(
         guests, lambda guest, section: tell(f"{guest.name:8} {section.name}"))))
     rows = compare.table(m, results)

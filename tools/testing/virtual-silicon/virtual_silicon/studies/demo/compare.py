@@ -9,7 +9,7 @@ CPU in both, from the model's trace.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,8 +77,8 @@ def rows(kernel: str) -> dict[str, Row]:
     }
 
 
-def job(m: Machine, kernel: str) -> Job:
-    out = Job()
+def job(m: Machine, kernel: str, modules: Mapping[str, bytes]) -> Job:
+    out = Job(files=dict(modules))
     out.step("registers", "vs-msr 0 0xce 0x1ad 0x1ae")
     out.step("settle", f"put schedutil {_FREQ}; sleep 1")
     out.step("picture", f"vs-rise -c 1 -m step -r {m.max_ratio} -k 12 -b 200 -w 59000 && "
