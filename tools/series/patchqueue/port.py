@@ -70,9 +70,11 @@ def _key(common: Series) -> str:
 
 
 def _marked(tree: Tree, common: Series) -> bool:
-    """Whether the tree has what was merged from the series as it still is."""
+    """Whether the tree has what was merged from the series as it still is, and more than
+    what applied: git am may have been given up."""
     mark = tree.git_dir / MARK
-    return mark.exists() and mark.read_text() == _key(common)
+    return (mark.exists() and mark.read_text() == _key(common)
+            and tree.ref("HEAD") != tree.ref(TIP))
 
 
 def _merge(tree: Tree, base_repo: Path, series: Series, common: Series,

@@ -107,7 +107,8 @@ def _patched(common: Series, entry: Entry, diff: Path) -> dict[Path, bytes]:
             target = Path(tmp, name)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_seen(common, source, source.read_bytes()))
-        done = git.call("apply", "--whitespace=nowarn", "-", repo=Path(tmp),
+        # One line of context: what stands around is another's to change.
+        done = git.call("apply", "--whitespace=nowarn", "-C1", "-", repo=Path(tmp),
                         stdin=diff.read_bytes(), check=False,
                         env={"GIT_CEILING_DIRECTORIES": str(Path(tmp).parent)})
         if done.returncode:

@@ -137,6 +137,17 @@ def test_change_that_does_not_go_with_what_differs_is_merged(ported: Newer) -> N
     ported.make()
 
 
+def test_merge_that_is_given_up_loses_nothing(newer: Newer) -> None:
+    for _ in range(2):
+        with pytest.raises(Fail, match="stopped at 'kernel: change two lines'"):
+            newer.make()
+        git.run("am", "--abort", repo=newer.tree.path)
+    before = newer.files()
+    with pytest.raises(Fail, match="does not apply|make tree BASE=7.3 first"):
+        newer.refresh()
+    assert newer.files() == before
+
+
 def test_commit_that_the_newer_kernel_has(ported: Newer) -> None:
     git.run("reset", "--quiet", "--hard", "HEAD~1", repo=ported.tree.path)
     ported.refresh()
