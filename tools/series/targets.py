@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from virtual_silicon.errors import Fail
 from virtual_silicon.progress import say
@@ -153,6 +154,8 @@ def test() -> int:
         ("configuration", testrun.configuration),
     ]) + [
         ("base releases", lambda: testrun.base_releases(series())),
+        *((f"releases of {version}", partial(testrun.newer_releases, common(), version))
+          for version in ([] if _newer() else port.versions(paths.PATCHES))),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),
         ("virtual silicon", lambda: testrun.pytest("silicon", paths.SILICON / "tests")),

@@ -15,8 +15,8 @@ from virtual_silicon.progress import Step, clock, counter, say
 
 from .. import guest, paths, proc
 from ..compile import deb
-from ..fetch import base
-from ..patchqueue import releases
+from ..fetch import aptget, base
+from ..patchqueue import port, releases
 from ..patchqueue.manifest import Series
 from . import likeness
 from . import lint as checks
@@ -116,6 +116,18 @@ def configuration() -> Count:
 def base_releases(series: Series) -> Count:
     """One case for each point release on offer."""
     results = releases.check(series, base.on_offer())
+    return Count(passed=sum(not reason for _, reason in results),
+                 failures=[f"{release}: {reason}" for release, reason in results if reason])
+
+
+def newer_releases(common: Series, version: str) -> Count:
+    """The same of a newer kernel; what is not on offer is skipped."""
+    offered = base.on_offer(version=version)
+    if not offered:
+        say(f"linux-source-{version} is not on offer; there are"
+            f" {', '.join(aptget.versions('linux-source')) or 'none'}")
+        return Count(skipped=1)
+    results = releases.check(port.of_version(common, version), offered[:1])
     return Count(passed=sum(not reason for _, reason in results),
                  failures=[f"{release}: {reason}" for release, reason in results if reason])
 

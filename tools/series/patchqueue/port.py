@@ -32,6 +32,11 @@ def directory(patch_dir: Path, version: str) -> Path:
     return patch_dir / version
 
 
+def versions(patch_dir: Path) -> list[str]:
+    """The newer kernels of which we have what differs."""
+    return sorted(file.parent.name for file in patch_dir.glob("*/series"))
+
+
 def nearest(patch_dir: Path, version: str) -> Path:
     """The differences to begin with: of this version, or of the newest one before it."""
     def number(name: str) -> list[int]:

@@ -9,7 +9,8 @@ import pytest
 from virtual_silicon.errors import Fail
 
 from .. import git, paths
-from ..fetch import base
+from ..check import testrun
+from ..fetch import aptget, base
 from ..patchqueue import fixes, mails, manifest, port, refresh, releases, variant
 from ..patchqueue import tree as trees
 from .conftest import MAKEFILE, NUMBERS, OLD, Place, write
@@ -259,3 +260,21 @@ def test_reasons_are_given() -> None:
         found = variant.load(directory, common)
         assert found.rows and all(row.reason != variant.OPEN for row in found.rows.values())
         assert not variant.applied(common, found).broken
+
+
+def test_newer_kernel_that_is_not_on_offer_is_told(
+        ported: Newer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(base, "on_offer", lambda version: [])
+    monkeypatch.setattr(aptget, "versions", lambda package: ["7.2", "6.12"])
+    assert testrun.newer_releases(ported.series(), "7.3").skipped == 1
+    assert "linux-source-7.3 is not on offer; there are 7.2, 6.12" in capsys.readouterr().out
+
+
+def test_newer_kernel_that_the_series_does_not_fit_fails(
+        ported: Newer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "on_offer", lambda version: [ported.base()])
+    assert testrun.newer_releases(ported.series(), "7.3").passed == 1
+    patch = ported.top / "patches/0001-kernel.patch"
+    patch.write_text(patch.read_text().replace("-line 30\n+line thirty", "-line 30\n+line XXX"))
+    count = testrun.newer_releases(ported.series(), "7.3")
+    assert not count.passed and "7.3/0001-kernel.patch is not made from" in count.failures[0]
