@@ -14,7 +14,8 @@ from . import tree as trees
 from .manifest import Entry, Series
 from .tree import Tree
 
-_WORD = re.compile(rb"\b[A-Za-z_]\w{3,}")
+#: Identifiers: with an underscore, or called.
+_WORD = re.compile(rb"\b[A-Za-z]\w*_\w+|\b[A-Za-z]\w{3,}(?=\()")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from virtual_silicon.errors import Fail
 from .. import git, paths
 from ..check import testrun
 from ..fetch import aptget, base
-from ..patchqueue import fixes, mails, manifest, port, refresh, releases, variant
+from ..patchqueue import fixes, mails, manifest, port, port_table, refresh, releases, variant
 from ..patchqueue import tree as trees
 from .conftest import MAKEFILE, NUMBERS, OLD, Place, write
 
@@ -189,6 +189,29 @@ def test_errors_name_the_line(ported: Newer, line: str, reason: str) -> None:
     (ported.top / "patches/7.3/series").write_text(line + "\n")
     with pytest.raises(Fail, match=reason):
         ported.of_version()
+
+
+def table(place: Newer) -> list[port_table.Row]:
+    said: list[str] = []
+    rows = port_table.table(place.base().repo(), base.from_path(place.default).repo(),
+                            place.of_version(), place.series(), said.append)
+    assert said == [str(row) for row in rows]
+    return rows
+
+
+def test_table_tells_what_conflicts_and_what_is_gone(newer: Newer) -> None:
+    write(newer.default, include__helper_dot_h="void old_helper(void); /* for lib */\n")
+    (newer.top / "lib/new.c").write_text("void f(void) { old_helper(); }\n")
+    first, second = table(newer)
+    assert (first.result, first.where) == ("conflict", "kernel/numbers.c: 1")
+    assert (second.result, second.where, second.gone) == ("applies", "", "old_helper")
+
+
+def test_table_of_a_kernel_that_is_ported(ported: Newer) -> None:
+    assert [row.result for row in table(ported)] == ["differs", "applies"]
+    git.run("reset", "--quiet", "--hard", "HEAD~1", repo=ported.tree.path)
+    ported.refresh()
+    assert [row.result for row in table(ported)] == ["differs", "left out"]
 
 
 FIX = """\
