@@ -15,7 +15,7 @@ from virtual_silicon.progress import say
 
 from . import guest, paths, proc
 from .check import bisect, configs, figures, mutants, static, testrun
-from .compile import deb, kernel, qemu, replay
+from .compile import deb, kernel, qemu, replay, stick
 from .fetch import base, cache, packages
 from .patchqueue import fixes, mails, manifest, port, port_table, refresh
 from .patchqueue import tree as trees
@@ -147,6 +147,7 @@ def test() -> int:
         ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
         ("cpuwhy", lambda: testrun.pytest("cpuwhy", paths.CPUWHY / "tests")),
+        ("stick", lambda: testrun.pytest("stick", paths.POWER / "stick/tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
         ("units", lambda: testrun.pytest("units", paths.UNIT)),
@@ -258,6 +259,8 @@ TARGETS = {
     "base-kernel": Target("build/out/base/bzImage", "build", [of_base], newer=True),
     "deb": Target("Debian packages of the patched kernel, in build/deb", "build deb",
                   [linux, deb.linux], first=deb.flavour),
+    "stick": Target("build/stick/x86-dvfs-stick.img: a stick that compares both kernels",
+                    "build deb stick", [linux, stick.need], stick.make, alone=True),
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],
                    newer=True),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",

@@ -82,7 +82,7 @@ def test_compiler_cache_knows_what_assembler_includes(tmp_path, monkeypatch):
 
 def test_packages_file_is_sound():
     groups = packages.load()
-    assert set(groups) == {"build", "deb", "qemu", "guest", "test", "cpuwhy", "lint",
+    assert set(groups) == {"build", "deb", "stick", "qemu", "guest", "test", "cpuwhy", "lint",
                            "bench", "static", "fuzz", "idle-loads"}
     assert all(groups.values())
 

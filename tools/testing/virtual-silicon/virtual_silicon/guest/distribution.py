@@ -10,6 +10,7 @@ from __future__ import annotations
 import lzma
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +40,10 @@ class Kernel:
             return lzma.decompress(data) if path.suffix == ".xz" else data
         raise UsageError(f"kernel {self.release} has no module {name}")
 
-    def files(self) -> dict[str, bytes]:
+    def files(self, modules: Iterable[str] = MODULES) -> dict[str, bytes]:
         """For a job's archive; the names sort in the order of insertion."""
         found: dict[str, bytes] = {}
-        for name in MODULES:
+        for name in modules:
             self._add(name, found)
         return {f"modules/{number:02}-{name}.ko": data
                 for number, (name, data) in enumerate(found.items())}

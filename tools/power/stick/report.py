@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What was measured as one text: figures with intervals and a verdict for each load."""
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from virtual_silicon import stats
+
+from .plan import KERNELS, Plan
+
+#: Changes below this are no change (as in the bench).
+NEUTRAL = (0.97, 1.03)
+Run = dict[str, Any]
+
+
+def verdict(ratio: stats.Ratio) -> str:
+    """Of what is better if it is more. An interval that holds both 1 and more than a change
+    decides nothing."""
+    if ratio.low > 1:
+        return "better" if ratio.value > NEUTRAL[1] else "same"
+    if ratio.high < 1:
+        return "worse" if ratio.value < NEUTRAL[0] else "same"
+    return "same" if ratio.low >= NEUTRAL[0] and ratio.high <= NEUTRAL[1] else "undecided"
+
+
+def samples(runs: Iterable[Run], kernel: str, load: str, measure: str) -> list[list[float]]:
+    """A row per parameter, a column per run: the geometric mean of its passes."""
+    rows: dict[int, list[float]] = {}
+    for run in runs:
+        if run["kernel"] != kernel:
+            continue
+        passes: dict[int, list[float]] = {}
+        for cell in run["cells"]:
+            if cell["load"] == load and cell.get(measure):
+                passes.setdefault(cell["parameter"], []).append(cell[measure])
+        for parameter, values in passes.items():
+            rows.setdefault(parameter, []).append(statistics.geometric_mean(values))
+    shortest = min(map(len, rows.values()), default=0)
+    return [rows[parameter][:shortest] for parameter in sorted(rows)]
+
+
+@dataclass(frozen=True)
+class Line:
+    load: str
+    measure: str
+    base: float
+    patched: float
+    ratio: stats.Ratio | None
+    verdict: str
+
+    def __str__(self) -> str:
+        if self.ratio is None:
+            return f"{self.load:11} {self.measure:12} {self.verdict}"
+        return (f"{self.load:11} {self.measure:12} {self.base:10.4g} {self.patched:10.4g}"
+                f" {self.ratio.value:6.3f} {self.ratio.low:6.3f} to {self.ratio.high:5.3f}"
+                f"  {self.verdict}")
+
+
+def line(runs: Sequence[Run], load: str, measure: str) -> Line:
+    of = {kernel: samples(runs, kernel, load, measure) for kernel in KERNELS}
+    if not all(of.values()) or len(of["base"]) != len(of["patched"]):
+        return Line(load, measure, 0, 0, None, "not measured")
+    if min(len(rows[0]) for rows in of.values()) < 2:
+        return Line(load, measure, 0, 0, None, "too few runs")
+    base, patched = (statistics.geometric_mean(v for row in of[kernel] for v in row)
+                     for kernel in KERNELS)
+    ratio = stats.ratio(of["patched"], of["base"])
+    return Line(load, measure, base, patched, ratio, verdict(ratio))
+
+
+def lines(plan: Plan, runs: Sequence[Run]) -> list[Line]:
+    return [line(runs, load, measure) for load in plan.loads
+            for measure in ("performance", "per watt")]
+
+
+def text(plan: Plan, runs: Sequence[Run], probe: str) -> str:
+    """The report; runs that were lost are counted."""
+    order = plan.order()
+    out = ["# x86-dvfs: patched kernel over base, each with schedutil; idle governors teo, menu",
+           *(row for row in probe.splitlines()[:2] if row.startswith("# ")),
+           f"# {len(runs)} of {len(order)} runs, {plan.seconds:g} s of loads each, in the order "
+           + " ".join(run["kernel"] for run in runs),
+           f"# {'load':9} {'measure':12} {'base':>10} {'patched':>10}  ratio 95 % interval"]
+    out += map(str, lines(plan, runs))
+    failed = sorted({f"{cell['load']}: {cell['failed']}" for run in runs for cell in run["cells"]
+                     if "failed" in cell})
+    out += [f"# failed: {row}" for row in failed[:5]]
+    hot = [str(run["number"]) for run in runs if run.get("throttled")]
+    out += [f"# the CPU throttled in run {', '.join(hot)}"] * bool(hot)
+    if peaks := [run["celsius"] for run in runs if run.get("celsius")]:
+        out.append(f"# at most {max(peaks):.0f} degrees C")
+    return "\n".join(out) + "\n"
+
+
+def code(report: str) -> str:
+    """Of its checksum, to be read out: 16 digits in groups of four."""
+    digest = hashlib.sha256(report.encode()).hexdigest()
+    return " ".join(digest[n:n + 4] for n in range(0, 16, 4))

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The order of runs, what a loss of power leaves, verdicts, and what may be written."""
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from stick import __main__ as menu
+from stick import measure, medium, plan, report
+from virtual_silicon import stats
+
+
+def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
+    """Cut anywhere, a file is none."""
+    path = tmp_path / "run-01.txt"
+    medium.write(path, "{}\n")
+    assert medium.read(path) == "{}\n" and list(tmp_path.iterdir()) == [path]
+    whole = path.read_bytes()
+    for end in range(len(whole) - 1):
+        path.write_bytes(whole[:end])
+        assert medium.read(path) is None
+    path.write_bytes(b"\0" * len(whole))
+    assert medium.read(path) is None
+
+
+def block(root: Path, name: str, where: str, label: bytes) -> None:
+    """A block device of sysfs and its first sector."""
+    real = root / "sys/devices" / where / name
+    real.mkdir(parents=True)
+    link = root / "sys/class/block" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(real)
+    (root / "dev").mkdir(exist_ok=True)
+    (root / "dev" / name).write_bytes(bytes(medium.LABEL_AT) + label + bytes(512))
+
+
+def test_only_the_sticks_partition_is_found(tmp_path: Path) -> None:
+    """A disk of the machine with the same label, and a stick with another one, are not ours."""
+    block(tmp_path, "sda3", "pci0/ata1", medium.LABEL)
+    block(tmp_path, "sdb1", "pci0/usb1/1-1", b"PHOTOS     ")
+    assert medium.find(tmp_path / "sys", tmp_path / "dev") is None
+    block(tmp_path, "sdc3", "pci0/usb1/1-2", medium.LABEL)
+    assert medium.find(tmp_path / "sys", tmp_path / "dev") == tmp_path / "dev/sdc3"
+
+
+# --- order ----------------------------------------------------------------------
+
+def test_order_is_random_and_balanced() -> None:
+    orders = {tuple(plan.Plan(seed).order()) for seed in range(50)}
+    assert len(orders) > 15
+    for order in orders:
+        assert all(sorted(order[n:n + 2]) == ["base", "patched"] for n in range(0, 10, 2))
+    assert plan.Plan(3).order() == plan.Plan(3).order()
+
+
+def test_plan_of_the_command_line(tmp_path: Path) -> None:
+    said = menu.words("stick.rounds=2 stick.seconds=1 stick.loads=pipe,hackbench quiet")
+    found = plan.wanted(said, 7)
+    assert (found.seed, found.rounds, found.seconds, found.loads) == (
+        7, 2, 1, ("pipe", "hackbench"))
+    assert plan.parse(found.text()) == found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_loss_of_power_loses_one_run(seed: int, tmp_path: Path) -> None:
+    """Whenever it comes: while a run is measured or while a file is written."""
+    rng = random.Random(seed)
+    made = plan.Plan(seed, rounds=3)
+    root = tmp_path / plan.fresh(tmp_path)
+    root.mkdir()
+    medium.write(root / "plan.txt", made.text())
+    store, cuts, boots = plan.Store(tmp_path, root.name), 0, 0
+    while (number := store.next(made)) is not None:
+        boots += 1
+        assert plan.current(tmp_path) == root.name
+        store.begin(number)
+        if rng.random() < 0.4:
+            cuts += 1
+            if rng.random() < 0.5:
+                store.run(number).write_text('{"number": ')
+            continue
+        medium.write(store.run(number), "{}\n")
+    done = [n for n in range(1, 7) if medium.read(store.run(n))]
+    assert boots == len(done) + cuts and len(done) >= 6 - cuts // 2
+    medium.write(root / "report.txt", "")
+    assert plan.current(tmp_path) is None and plan.fresh(tmp_path) == "compare-02"
+
+
+def test_the_next_kernel_gets_the_same_words() -> None:
+    line = "BOOT_IMAGE=/boot/base quiet stick=compare stick.kernel=base stick.rounds=2"
+    once = menu.command_line(line, "patched", 1)
+    assert once == "quiet stick=compare stick.rounds=2 stick.kernel=patched stick.run=1"
+    assert menu.command_line(once, "base", 2) == (
+        "quiet stick=compare stick.rounds=2 stick.kernel=base stick.run=2")
+
+
+# --- figures --------------------------------------------------------------------
+
+def run(number: int, kernel: str, value: float) -> report.Run:
+    return {"number": number, "kernel": kernel, "cells": [
+        {"load": "pipe", "parameter": p, "performance": value * p, "per watt": value}
+        for p in (1, 2)]}
+
+
+@pytest.mark.parametrize(("gain", "noise", "said"), [
+    (1.2, 0.01, "better"), (0.8, 0.01, "worse"), (1.0, 0.002, "same"), (1.01, 0.001, "same"),
+    (1.05, 0.2, "undecided")])
+def test_verdicts(gain: float, noise: float, said: str) -> None:
+    around = [1 - noise, 1 + noise, 1, 1 - noise / 2, 1 + noise / 2]
+    runs = [run(2 * n + k, kernel, (gain, 1.0)[kernel == "base"] * around[n])
+            for n in range(5) for k, kernel in enumerate(plan.KERNELS)]
+    found = report.line(runs, "pipe", "performance")
+    assert found.verdict == said
+    assert found.ratio and found.ratio.value == pytest.approx(gain, rel=1e-6)
+    text = report.text(plan.Plan(1, loads=("pipe",)), runs, "# A CPU, Linux 6.12.117.\n")
+    assert "# A CPU, Linux 6.12.117." in text and f"  {said}\n" in text
+
+
+def test_a_wide_interval_is_no_same() -> None:
+    assert report.verdict(stats.Ratio(1.0, 0.5, 2.0)) == "undecided"
+
+
+def test_runs_that_are_lost_are_said() -> None:
+    text = report.text(plan.Plan(1, loads=("pipe",)), [run(1, "base", 1)], "")
+    assert "1 of 10 runs" in text and "not measured" in text
+
+
+def test_the_code_is_of_every_character() -> None:
+    assert report.code("a\n") == "8742 8fc5 2280 3d31"
+    assert report.code("a\n") != report.code("b\n")
+
+
+def test_what_is_lacking_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text("flags\t\t: fpu\n")
+    assert measure.lacks(tmp_path) == "this machine has no driver for its clock"
+    (tmp_path / "proc/cpuinfo").write_text("flags\t\t: hypervisor\n")
+    assert measure.lacks(tmp_path).startswith("this is a virtual machine")
