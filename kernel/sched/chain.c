@@ -49,11 +49,17 @@ static u32 chain_capacity(struct rq *rq)
 	return cap_scale(arch_scale_cpu_capacity(cpu_of(rq)), arch_scale_freq_capacity(cpu_of(rq)));
 }
 
-/* The CPU asks for the most that a task needed lately. */
+/*
+ * The CPU asks for the most that a fair task needed lately. Other classes ask by themselves,
+ * and util_avg of their tasks is what it was when they left the fair one.
+ */
 static void chain_ask(struct rq *rq, struct task_struct *p)
 {
-	u32 need = chain_need(&p->chain, READ_ONCE(p->se.avg.util_avg));
+	u32 need;
 
+	if (p->sched_class != &fair_sched_class)
+		return;
+	need = chain_need(&p->chain, READ_ONCE(p->se.avg.util_avg));
 	if (need < rq->chain_util && !chain_lapsed(rq->chain_stamp, jiffies))
 		return;
 	/* Other CPUs of a policy read them, at any time. */

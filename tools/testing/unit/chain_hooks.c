@@ -8,9 +8,11 @@
 
 #include "kernel/sched/chain.h"
 
+struct sched_class { int unused; };
 struct task_struct {
 	struct sched_chain chain;
 	struct { u64 sum_exec_runtime; struct { unsigned long util_avg; } avg; } se;
+	const struct sched_class *sched_class;
 	bool idle;
 };
 struct rq { u64 clock; u32 chain_util, chain_stamp; };
@@ -33,6 +35,7 @@ struct rq { u64 clock; u32 chain_util, chain_stamp; };
 #define static_branch_unlikely(key)	(*(key))
 #define sched_feat(name)		feature_##name
 
+static const struct sched_class fair_sched_class, rt_sched_class;
 static bool sched_chain_key, feature_CHAINS;
 static struct task_struct a, b, *now_running;
 static struct rq now_rq;
@@ -75,6 +78,7 @@ static void begin(void)
 	memset(&now_rq, 0, sizeof(now_rq));
 	now_rq.clock = 5000000000;
 	a.se.avg.util_avg = b.se.avg.util_avg = 500;
+	a.sched_class = b.sched_class = &fair_sched_class;
 	sched_chain_key = feature_CHAINS = true;
 	turns(200);
 }
@@ -177,11 +181,24 @@ static void idle_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cpu_util_chain(&now_rq), 0);
 }
 
+/* Tasks that became real-time ones: what they were before is out of date. */
+static void class_test(struct kunit *test)
+{
+	begin();
+	a.sched_class = b.sched_class = &rt_sched_class;
+	turns(200);
+	KUNIT_EXPECT_EQ(test, cpu_util_chain(&now_rq), 0);
+	a.sched_class = &fair_sched_class;
+	turns(2);
+	KUNIT_EXPECT_GT(test, cpu_util_chain(&now_rq), 1000);
+}
+
 static struct kunit_case chain_hooks_cases[] = {
 	KUNIT_CASE(off_test),
 	KUNIT_CASE(on_again_test),
 	KUNIT_CASE(child_test),
 	KUNIT_CASE(idle_test),
+	KUNIT_CASE(class_test),
 	{}
 };
 

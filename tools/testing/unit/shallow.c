@@ -135,6 +135,8 @@ static const struct row {
 	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, true },
 	{ "a CPU without tick is left alone", 1, 4, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, .no_tick = 3 },
+	{ "a CPU without tick keeps its tasks", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, .no_tick = 1 },
 	{ "turbo: none with less", 2, 1, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, LIGHT, DEEP }, { 0, 9, 6, 5, 8 }, .turbo = true },
 	{ "turbo: none with less than the chosen one has", 4, 2, 0, ~0, ~0, 1,
