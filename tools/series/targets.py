@@ -264,7 +264,7 @@ TARGETS = {
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],
                    newer=True),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",
-                     [governors]),
+                     [governors], newer=True),
     "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux],
                    newer=True),
     "port": Target("what becomes of each commit on another kernel (BASE=): build/VERSION/port.txt",
