@@ -1007,8 +1007,9 @@ SCENARIOS: dict[str, Scenario] = {
         dense_offline, "ryzen-5-7545u", cpus=6, append="amd_pstate=passive maxcpus=2"),
     "invariance-dense-boost": _patched(
         dense_boost, "ryzen-5-7545u", cpus=6, append="amd_pstate=passive"),
-    "sharing": _patched(sharing, "ryzen-ai-9-465", cpus=12, append="amd_pstate=passive"),
-    "sharing-base": Scenario(sharing, "ryzen-ai-9-465", cpus=12, append="amd_pstate=passive"),
+    "sharing": _patched(
+        sharing, "ryzen-ai-9-465", cpus=12,
+        append="amd_pstate=passive cpufreq.default_governor=performance"),
     "free": Scenario(stock_tools, mode="free"),
 }
 for _kernel, _user in RATES:

@@ -94,10 +94,11 @@ def shared_ns(result: Result, threads: int) -> tuple[int, int]:
     return shared, several
 
 
-@pytest.mark.boots("sharing", "sharing-base")
-def test_woken_tasks_find_idle_cores(guests) -> None:
-    """Fast and dense cores with two threads: as many tasks as cores, that work and sleep."""
-    patched, base = (shared / several for shared, several in
-                     (shared_ns(guests.get(name), 2) for name in ("sharing", "sharing-base")))
-    assert re.search(r"successful run completed", guests.get("sharing").text("load"))
-    assert patched <= base + 0.02, (patched, base, SHARING_TASKS)
+@pytest.mark.boots("sharing")
+def test_woken_tasks_find_idle_cores(result: Result) -> None:
+    """Fast and dense cores with two threads: as many tasks as cores, that work and sleep. With
+    capacities of their own tasks shared a core while a whole one rested for 0.79 of the time.
+    Where tasks begin makes it 0.01 to 0.2, in the base's kernel as well."""
+    shared, several = shared_ns(result, 2)
+    assert re.search(r"successful run completed", result.text("load"))
+    assert shared / several < 0.4, SHARING_TASKS
