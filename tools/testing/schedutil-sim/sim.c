@@ -497,6 +497,7 @@ static void run_for(struct task *t, double work)
 /*
  * 150 processes one after the other, each of up to @most us of work and with a pause of
  * @rest us behind it. A shell forks them, whose utilisation a new one begins with.
+ * Output: ms, J, changes.
  */
 static void run_processes(unsigned int most, unsigned int rest)
 {
@@ -515,7 +516,7 @@ static void run_processes(unsigned int most, unsigned int rest)
 		process->cpu = -1;
 		pass(m.now + rest * 1000ull);
 	}
-	printf("%.1f %lu\n", (m.now - begin) / 1e6, sim.changes);
+	printf("%.1f %.3f %lu\n", (m.now - begin) / 1e6, sim.joules, sim.changes);
 }
 
 static void no_hook(struct update_util_data *data, u64 time, unsigned int flags)
