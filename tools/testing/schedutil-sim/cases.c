@@ -180,19 +180,32 @@ static void once_saturated(void)
 	run(200, 100, true);
 }
 
-/* The same, but the CPU needed a middle level before. */
-static void middle_then_saturated(void)
+/* The same, but the CPU needed a middle level before; its capacity becomes @capacity. */
+static void saturated_at(unsigned long util, unsigned long capacity)
 {
 	begin(false, 500);
 	run(50, 100, true);
 	keeps_tick = true;
-	run(1, 500, true);
+	run(1, util, true);
 	m.running[0].se.avg.util_est = 60;
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < 14; i++) {
+		if (i == 7)
+			shim_capacity = capacity;
 		m.now += MSEC;
 		call_hook(0, 0, 0);
 	}
 	run(200, 100, true);
+}
+
+static void middle_then_saturated(void)
+{
+	saturated_at(500, SCHED_CAPACITY_SCALE);
+}
+
+/* What it needed before was in other units. */
+static void slower_and_saturated(void)
+{
+	saturated_at(700, 700);
 }
 
 /* With NO_UTIL_EST all estimates are 0. */
@@ -218,6 +231,7 @@ int main(int argc, char **argv)
 		{ "real-time", real_time }, { "short-idle", short_idle },
 		{ "no-nohz", no_nohz }, { "once-saturated", once_saturated },
 		{ "no-estimates", no_estimates }, { "middle-then-saturated", middle_then_saturated },
+		{ "slower-and-saturated", slower_and_saturated },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
