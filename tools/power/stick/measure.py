@@ -15,7 +15,7 @@ from virtual_silicon.studies.bench import cells, host, runner
 from virtual_silicon.studies.bench.loads import LOADS
 from virtual_silicon.studies.bench.tables import smaller_is_better
 
-from .plan import IDLE, Plan
+from .plan import Plan
 from .report import Run
 
 Tell = Callable[[str], None]
@@ -80,7 +80,8 @@ def _row(cell: cells.Cell, found: runner.Result | runner.Failure) -> dict[str, A
 def run(plan: Plan, number: int, kernel: str, tell: Tell) -> Run:
     knobs, khz = host.Knobs(Path("/")), host.tsc_khz()
     machine = cells.Machine("this", len(list(Path("/dev/cpu").glob("[0-9]*"))), ())
-    setting = cells.Setting(kernel, cells.Boot("host"), idle=IDLE[kernel])
+    idle = "menu" if kernel == "base" else plan.idle
+    setting = cells.Setting(kernel, cells.Boot("host"), idle=idle)
     if why := knobs.lacks(setting):
         raise Fail(f"no {why}")
     knobs.apply(setting)

@@ -12,8 +12,6 @@ from pathlib import Path
 from . import medium
 
 KERNELS = ("base", "patched")
-#: Each kernel has its own idle governor: what it would be used with.
-IDLE = {"base": "menu", "patched": "teo"}
 #: Of the bench; PostgreSQL would be a third of the image.
 LOADS = ("tbench", "netudp", "nettcp", "dbench", "hackbench", "kernbench", "gitsource", "pipe",
          "cyclictest")
@@ -23,13 +21,15 @@ TRIES = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """@rounds: runs of each kernel; @seconds: of loads in a run; @probe: of cpuwhy."""
+    """@rounds: runs of each kernel; @seconds: of loads in a run; @probe: of cpuwhy; @idle:
+    governor of the patched kernel; the base has menu."""
 
     seed: int
     rounds: int = 5
     seconds: float = 150
     probe: float = 60
     loads: tuple[str, ...] = LOADS
+    idle: str = "teo"
 
     def order(self) -> list[str]:
         """In each round both kernels, in random order: what changes meanwhile meets both."""
@@ -51,7 +51,8 @@ def wanted(words: Mapping[str, str], seed: int) -> Plan:
     return Plan(int(words.get("stick.seed", seed)), int(words.get("stick.rounds", plan.rounds)),
                 float(words.get("stick.seconds", plan.seconds)),
                 float(words.get("stick.probe", plan.probe)),
-                tuple(words["stick.loads"].split(",")) if "stick.loads" in words else plan.loads)
+                tuple(words["stick.loads"].split(",")) if "stick.loads" in words else plan.loads,
+                words.get("stick.idle", plan.idle))
 
 
 class Store:

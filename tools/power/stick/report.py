@@ -80,8 +80,10 @@ def lines(plan: Plan, runs: Sequence[Run]) -> list[Line]:
 def text(plan: Plan, runs: Sequence[Run], probe: str) -> str:
     """The report; runs that were lost are counted."""
     order = plan.order()
-    out = ["# x86-dvfs: patched kernel over base, each with schedutil; idle governors teo, menu",
-           *(row for row in probe.splitlines()[:2] if row.startswith("# ")),
+    said = probe.partition("\n#\n")[2] or probe     # what follows the probe's preface
+    out = ["# x86-dvfs: patched kernel over base, each with schedutil; idle governors "
+           f"{plan.idle}, menu",
+           *(row for row in said.splitlines()[:2] if row.startswith("# ")),
            f"# {len(runs)} of {len(order)} runs, {plan.seconds:g} s of loads each, in the order "
            + " ".join(run["kernel"] for run in runs),
            f"# {'load':9} {'measure':12} {'base':>10} {'patched':>10}  ratio 95 % interval"]

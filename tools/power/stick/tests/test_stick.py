@@ -113,8 +113,9 @@ def test_verdicts(gain: float, noise: float, said: str) -> None:
     found = report.line(runs, "pipe", "performance")
     assert found.verdict == said
     assert found.ratio and found.ratio.value == pytest.approx(gain, rel=1e-6)
-    text = report.text(plan.Plan(1, loads=("pipe",)), runs, "# A CPU, Linux 6.12.117.\n")
-    assert "# A CPU, Linux 6.12.117." in text and f"  {said}\n" in text
+    text = report.text(plan.Plan(1, loads=("pipe",)), runs,
+                       "# What cpuwhy has read.\n#\n# A CPU, Linux 6.12.117.\n")
+    assert "# A CPU, Linux 6.12.117." in text and "cpuwhy" not in text and f"  {said}\n" in text
 
 
 def test_a_wide_interval_is_no_same() -> None:
