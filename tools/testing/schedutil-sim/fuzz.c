@@ -299,7 +299,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		judge_request(n, cpu, flags, free || limits || maybe_dl);
 	if (free || limits || maybe_dl || more_dl)
 		st.before = 0;
-	if (o.requested && !shared() && !m.slow) {
+	if (run.ours && o.requested && !shared() && !m.slow) {
 		require(EARLY, o.got + o.whole / 64 + slack >= st.before,
 			"less than it had before it was saturated");
 		if (!st.may_saturate[cpu])

@@ -80,7 +80,8 @@ def loads(options: argparse.Namespace) -> int:
     script = (HERE / "guest-loads.sh").read_text()
     rows: dict[str, dict[str, list[list[float]]]] = {}
     for name, image in kernels(options):
-        said = guest(options, f"loads-{name}-{options.clamped or 'free'}-{options.governor}", options.machine, 4, image,
+        said = guest(options, f"loads-{name}-{options.clamped or 'free'}-{options.governor}",
+                     options.machine, 4, image,
                      f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}' "
                      f"CLAMPED={options.clamped or ''}\n{script}",
                      PASSIVE + options.governor)
@@ -111,8 +112,8 @@ def steps(options: argparse.Namespace) -> int:
     for name, image in kernels(options):
         mode = ""
         found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"steps-{name}-{options.governor}", "sapphire-rapids", 2, image, script,
-                          PASSIVE + options.governor).splitlines():
+        for line in guest(options, f"steps-{name}-{options.governor}", "sapphire-rapids", 2,
+                          image, script, PASSIVE + options.governor).splitlines():
             if line in MODES:
                 mode = line
             else:
@@ -127,7 +128,8 @@ def steps(options: argparse.Namespace) -> int:
 def energy(options: argparse.Namespace) -> int:
     """J of the package in the first 5 periods of regular loads of 4 CPUs, and afterwards."""
     script = "\n".join(
-        f"sleep 1; echo {name} $(guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
+        f"sleep 1; echo {name} "
+        f"$(guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
         for kind, named in (("every", MIX), ("timed", TIMED))
         for name, (work, period, number) in named.items() for _ in range(options.repeat))
     if options.idle:

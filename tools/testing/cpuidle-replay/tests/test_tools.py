@@ -89,7 +89,8 @@ def test_dominated_cell() -> None:
                   "base-menu": of(90, 11, 0, wait_us=3), "base-teo": of(90, 11, 0, wait_us=5)}}
     c = against_best.judge(runs, "teo", ["base-menu", "base-teo"], "base-menu", 4, table="t", hz=250, share="full",
                            set="recorded")
-    row = dict(zip(*against_best.tables([c], 5, 2)["cells"], strict=True))
+    head, line = against_best.tables([c], 5, 2)["cells"]
+    row = dict(zip(head, line, strict=True))
     assert row["dominated by"] == "base-menu" and row["us waited % over least"] == "+33.3"
 
 
