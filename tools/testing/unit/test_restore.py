@@ -38,8 +38,10 @@ FILES = {
     "cpuinfo": "cpu family\t: 6\nmodel\t: 143\nflags\t: waitpkg",
 }
 #: The script waits where most is changed.
-PROGRAMS = {"id": "echo 0", "hackbench": "exit 1", "wult": "exit 1", "cyclictest": "exec sleep 60",
-            "sleep": '[ "$(cat {0}/cpu/cpuidle/current_governor)" = menu ] || exec {1} 60'}
+PROGRAMS = {"id": "echo 0", "hackbench": "exit 1", "wult": "exit 1",
+            "cyclictest": ": >{0}/waits; exec {1} 60",
+            "sleep": '[ "$(cat {0}/cpu/cpuidle/current_governor)" = menu ] || '
+                     '{{ : >{0}/waits; exec {1} 60; }}'}
 
 
 def contents(root: Path) -> dict[str, str]:
@@ -73,7 +75,8 @@ def test_all_is_set_back(script: str, end: str, tmp_path: Path) -> None:
     with begin(script, tmp_path) as child:
         before = {name: str(value) for name, value in FILES.items()}
         file, deadline = f"cpu/{changing}", time.monotonic() + 60
-        while contents(tmp_path)[file] in ("", before[file]):
+        # A signal that comes while the shell starts a program may be lost in the child.
+        while contents(tmp_path)[file] in ("", before[file]) or not (tmp_path / "waits").exists():
             assert child.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)
         os.killpg(child.pid, signal.Signals[f"SIG{end}"])
