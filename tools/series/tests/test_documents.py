@@ -97,7 +97,8 @@ def test_chains() -> None:
 
 def test_replay() -> None:
     closed = {kind: mean(float(r["energy closed %"]) for r in table("replay/cells.csv")
-                         if (r["traces"], r["latency"]) == (kind, "full")) for kind in ("recorded", "generated")}
+                         if (r["traces"], r["latency"]) == (kind, "full"))
+              for kind in ("recorded", "generated")}
     assert said(r"it closes (\d+) % of the distance .*? on generated ones (\d+) %") == tuple(
         f"{share:.0f}" for share in closed.values())
 

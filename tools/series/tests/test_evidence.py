@@ -107,7 +107,8 @@ def test_drivers() -> None:
 
 
 def test_replay() -> None:
-    rows = [r for r in table("replay/cells.csv") if (r["traces"], r["latency"]) == ("recorded", "full")]
+    rows = [r for r in table("replay/cells.csv")
+            if (r["traces"], r["latency"]) == ("recorded", "full")]
     closed = mean(float(r["energy closed %"]) for r in rows)
     assert f"closes {closed:.0f} % of the distance" in " ".join(PAGE.read_text("utf-8").split())
 
