@@ -30,11 +30,17 @@ def gains() -> list[list[str]]:
     def messages(setting: str) -> str:
         return value("idle/loads.csv", "result", load="messages, p50", setting=setting,
                      **{"frequency governor": "performance"})
-    busy = next(r for r in table("demo.csv") if r["what"].startswith("a light task"))
+
+    def demo(what: str, said: str) -> list[str]:
+        ours, stock = (next(r for r in table(name) if r["what"].startswith(said))
+                       for name in ("demo.csv", "demo-stock-7.3.csv"))
+        assert ours["patched"] == stock["patched"]
+        return [what, ours["base"], stock["base"], "-", ours["patched"], "demo.csv"]
     full = ("handovers/centre.csv", "hops a second, pool of 16 threads")
     return [
-        ["ms until a light task that becomes busy has the highest clock", busy["base"], "-",
-         "-", busy["patched"], "demo.csv"],
+        demo("ms until a light task that becomes busy has the highest clock", "a light task"),
+        demo("thousand round trips a second through a pipe of two CPUs", "round trips"),
+        demo("J of 5 s with a little work each 100 ms", "energy of 5 s"),
         [full[1], *(hop(s, "rate") for s in ("base", "stock", "chains")), "-", full[0]],
         ["mJ for each of these", *(hop(s, "mJ each") for s in ("base", "stock", "chains")), "-",
          full[0]],
