@@ -9,6 +9,7 @@ time, is that of the new clock.
 """
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -425,6 +426,7 @@ class Change:
 
 #: Of a change, and of what is read before it.
 WINDOW_S, BEFORE_S = 0.016, 0.002
+GOLDEN = 0.618034	# multiples of it divide an interval evenly
 
 
 def changes(guard: Guard, pair: Pair, samples: int) -> list[Change]:
@@ -440,8 +442,11 @@ def changes(guard: Guard, pair: Pair, samples: int) -> list[Change]:
         filters["msr:write_msr"] = record.msr_filter(record.WRITTEN)
 
     def sets(source: int, target: int) -> None:
-        while said := os.read(source, 1):
-            time.sleep(BEFORE_S + random.random() * 0.003)
+        for number in itertools.count():
+            if not (said := os.read(source, 1)):
+                break
+            # Phases of an unknown period, evenly: chance may leave out a quarter of it
+            time.sleep(BEFORE_S + number * GOLDEN % 1 * 0.003)
             ceiling.write_text(low if said == b"d" else high)
 
     found = {True: Change(True, "event"), False: Change(False, "event")}
