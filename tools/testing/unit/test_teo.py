@@ -163,7 +163,7 @@ CASES = {
     "timer not asked for": Case(shorter, "skx", lambda r: r["timer_queries"] < 100),
     "timer asked for": Case(in_turns, "skx", lambda r: r["timer_queries"] > 450),
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
-    "tick soon": Case(tick_soon, "spr-c02", lambda r: r["too_deep"] < 10),
+    "tick soon": Case(tick_soon, "{quick}", lambda r: r["too_deep"] < 10),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
         lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
@@ -192,6 +192,7 @@ TABLES = {
     "slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
     "halts": "C1 0 0\nC6 133000 600000\n",
     "disabled": "POLL 0 0 polling disabled\nC1 1000 1000\nC6 133000 600000\n",
+    "quick": "POLL 0 0 polling\nC1 1000 1000\nC6 50000 600000\n",
     "shallow": "POLL 0 0 polling\nC1 1000 1000\nC6 133000 600000 disabled\n",
     "deep": "POLL 0 0 polling\nC6 133000 600000\n",
 }
