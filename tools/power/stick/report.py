@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from virtual_silicon import stats
+from virtual_silicon.studies.bench.tables import NEUTRAL
 
 from .plan import KERNELS, Plan
 
-#: Changes below this are no change (as in the bench).
-NEUTRAL = (0.97, 1.03)
 Run = dict[str, Any]
 
 
