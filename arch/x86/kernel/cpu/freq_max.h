@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which frequency counts as the highest one. Values in, values out. */
+/* Which frequency counts as the highest one: pure functions */
 #ifndef _X86_KERNEL_CPU_FREQ_MAX_H
 #define _X86_KERNEL_CPU_FREQ_MAX_H
 
@@ -7,7 +7,7 @@
 #include <linux/kstrtox.h>
 #include <linux/string.h>
 
-/* A choice is one of these, or a number of cores active in turbo; 0 is none yet */
+/* A choice is one of these or a number of cores active in turbo; 0: not chosen yet */
 enum freq_max {
 	FREQ_MAX_OFF = 256,
 	FREQ_MAX_NOMINAL,
@@ -17,7 +17,7 @@ enum freq_max {
 
 static const char * const freq_max_words[] = { "off", "nominal", "midpoint", "boost" };
 
-/* The choice, or -EINVAL; "1c" to "255c" are for a @turbo table */
+/* Return: the choice, or -EINVAL; "1c" to "255c" need a @turbo table */
 static inline int freq_max_parse(const char *word, bool turbo)
 {
 	size_t digits = strspn(word, "0123456789");

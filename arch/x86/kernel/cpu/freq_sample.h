@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What two counter differences say. Values in, values out. */
+/* The frequency scale from differences of APERF and MPERF: pure functions */
 #ifndef _X86_KERNEL_CPU_FREQ_SAMPLE_H
 #define _X86_KERNEL_CPU_FREQ_SAMPLE_H
 
@@ -9,10 +9,10 @@
 #include <linux/sched.h>
 #include <linux/types.h>
 
-/* Differences of so many bits can be scaled as they are: 58 minutes at 5 GHz */
+/* Differences of this many bits need no shift: 59 minutes at 5 GHz */
 #define FREQ_SAMPLE_BITS	(64 - 2 * SCHED_CAPACITY_SHIFT)
 
-/* One that freq_sample_scale() takes: no counter stood still, was set back or rose by more */
+/* freq_sample_scale() takes it: no counter stood still, was set back or rose by too much */
 static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 usual)
 {
 	return mcnt - 1 < usual && !((acnt - 1) >> (FREQ_SAMPLE_BITS - 1));
@@ -24,7 +24,7 @@ static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 usual)
  * @mcnt: by how much MPERF rose over the same time; not zero
  * @ratio: freq_max / base frequency, in 1/1024; below 2^20, not zero
  *
- * Return: at most 1024; 0 for less than 1/1024 of freq_max: a counter crawls.
+ * Return: at most 1024; 0 below 1/1024 of freq_max, when a counter crawls.
  */
 static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 ratio)
 {
@@ -34,7 +34,7 @@ static __always_inline unsigned long freq_sample_scale(u64 acnt, u64 mcnt, u64 r
 
 /*
  * The same for any differences, modulo 2^64; 0 also if a counter stood still or was set
- * back. Large ones lose their lowest bits, so that no time is too long.
+ * back. Large differences lose their lowest bits, so an interval may have any length.
  */
 static inline unsigned long freq_sample_scale_any(u64 acnt, u64 mcnt, u64 ratio)
 {
@@ -46,17 +46,17 @@ static inline unsigned long freq_sample_scale_any(u64 acnt, u64 mcnt, u64 ratio)
 	return freq_sample_scale(acnt >> excess, mcnt >> excess, ratio);
 }
 
-/* MPERF counts no faster than the TSC, or by little where that has another crystal */
+/* MPERF counts at the rate of the TSC, or a little faster if their crystals differ */
 static inline u64 freq_sample_mperf_max(u64 tsc)
 {
 	return tsc + tsc / 8;
 }
 
-/* The scale cannot be kept: four bad samples in a row, or more than every third */
+/* The scale is given up: four bad samples in a row, or more than one in three */
 #define FREQ_TROUBLE_BAD	2
 #define FREQ_TROUBLE_LIMIT	(4 * FREQ_TROUBLE_BAD)
 
-/* Return: @trouble after a bad sample; good ones take it back by 1 */
+/* Return: @trouble after a bad sample; each good one lowers it by 1 */
 static inline u8 freq_trouble_bad(u8 trouble)
 {
 	return min(trouble + FREQ_TROUBLE_BAD, FREQ_TROUBLE_LIMIT);

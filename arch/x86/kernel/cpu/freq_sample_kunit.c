@@ -51,7 +51,7 @@ static void scale_of_samples(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, freq_sample_scale(c->acnt, c->mcnt, c->ratio), c->scale);
 }
 
-/* In products of 128 bits, which need no shifts; what is lost by shifts is below 1 */
+/* In products of 128 bits, which need no shifts; the shifts lose less than 1 */
 static void scale_is_exact_at_any_length(struct kunit *test)
 {
 	unsigned int bits, percent;
@@ -97,7 +97,7 @@ static void what_is_usual(struct kunit *test)
 	const struct usual_case *c = test->param_value;
 
 	KUNIT_EXPECT_EQ(test, freq_sample_usual(c->acnt, c->mcnt, MOST), c->usual);
-	/* As while samples are in doubt */
+	/* As while samples are distrusted */
 	KUNIT_EXPECT_FALSE(test, freq_sample_usual(c->acnt, c->mcnt, 0));
 }
 

@@ -14,7 +14,7 @@
 
 #include "turbo_table.h"
 
-/* A bin without a ratio is not in use, one no wider than the last never applies */
+/* Ignore unused bins, which have no ratio, and bins as wide as the last or narrower */
 static void add_bin(struct turbo_table *table, unsigned int cores, unsigned int ratio)
 {
 	unsigned int n = table->nr_bins;
@@ -63,7 +63,7 @@ static bool is_rising(u64 counts)
 	return limit_byte(&counts, 0) && limit_byte(&counts, i - 1) > limit_byte(&counts, 0);
 }
 
-/* Client parts since Alder Lake count 1 to 8, which is the same either way */
+/* Client parts since Alder Lake have 1 to 8 there: both decoders agree */
 static void decode_unknown(struct turbo_table *table, const struct turbo_layout *layout,
 			   const u64 *limits)
 {
@@ -86,7 +86,7 @@ static void decode_deltas(struct turbo_table *table, const struct turbo_layout *
 	for (i = 2; i < 8; i++) {
 		u8 delta = limit_byte(limits, i);
 
-		/* Below zero the register makes no sense any more */
+		/* A ratio below zero: from here on the register makes no sense */
 		if (ratio < delta >> 5)
 			break;
 
@@ -177,8 +177,8 @@ const struct turbo_model *turbo_model_find(u32 vfm)
 EXPORT_SYMBOL_IF_KUNIT(turbo_model_find);
 
 /*
- * Make a turbo table of the values of @layout's registers, 0 for those that are not there.
- * -ENODATA without a base ratio or a bin: some hypervisors fill the registers with zeros.
+ * Fill @table from the values of @layout's registers, 0 for those that are missing.
+ * Return: 0, or -ENODATA without a base ratio or a bin, as some hypervisors have it.
  */
 int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,
 		       u64 base, const u64 *limits)
@@ -192,8 +192,8 @@ int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *lay
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_decode);
 
 /*
- * How many active cores freq_max stands for, with @cores by the model: 1 if there are fewer,
- * 0, for the base frequency, if there is no second highest ratio.
+ * Return: how many active cores freq_max stands for: the model's @cores, or 1 if the CPU has
+ * fewer. Without a second highest ratio it is 0, which stands for the base frequency.
  */
 unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cores)
 {
@@ -211,7 +211,7 @@ unsigned int turbo_table_cores(const struct turbo_table *table, unsigned int cor
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_cores);
 
-/* Highest clock / base, in 1/1024, with so many cores active, the widest bin's with more */
+/* Highest clock / base, in 1/1024, with @cores active; beyond the widest bin, that bin's */
 u32 turbo_table_freq_max(const struct turbo_table *table, unsigned int cores)
 {
 	const struct turbo_bin *bin = table->bins;

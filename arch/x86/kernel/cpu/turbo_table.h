@@ -7,7 +7,7 @@
 #define TURBO_LIMIT_MSRS	3	/* MSR_TURBO_RATIO_LIMIT and its two extensions */
 #define TURBO_BINS_MAX		(8 * TURBO_LIMIT_MSRS)
 
-/* Highest clock, in multiples of the bus clock, with up to so many active cores */
+/* Highest clock, in multiples of the bus clock, with up to @cores active */
 struct turbo_bin {
 	u16	cores;
 	u8	ratio;
@@ -26,16 +26,16 @@ struct turbo_layout {
 	u8	base_shift;
 	u8	base_mask;
 	u32	limit_msrs[TURBO_LIMIT_MSRS];	/* the bins; 0 if unused */
-	u8	nr_bytes;	/* so many bytes of them are ratios by number of cores */
+	u8	nr_bytes;	/* how many of their bytes are ratios, by number of cores */
 	u8	byte_mask;
 	/* Appends the bins in the values of limit_msrs to the table */
 	void	(*decode)(struct turbo_table *table, const struct turbo_layout *layout,
 			  const u64 *limits);
 };
 
-/* In place of a number of cores: the fewest that give the second highest ratio; the widest bin */
-#define TURBO_SECOND_RATIO	0
-#define TURBO_ALL_CORES		255
+/* In place of a number of cores */
+#define TURBO_SECOND_RATIO	0	/* the fewest that have the second highest ratio */
+#define TURBO_ALL_CORES		255	/* the widest bin */
 
 struct turbo_model {
 	u32				vfm;

@@ -36,8 +36,8 @@ struct table_case {
 };
 
 /*
- * Register values are those of real CPUs. Where only clocks are published, the
- * values are made of them: the first three (measured for the choice of 4C), the
+ * Register values are those of real CPUs. Where only clocks are published, they
+ * are computed from these: the first three (measured for the choice of 4C), the
  * Atoms and Xeon Phi.
  */
 static const struct table_case real_tables[] = {
@@ -376,7 +376,7 @@ static void turbo_table_test(struct kunit *test)
 	unsigned int cores;
 	int ret;
 
-	/* Whatever was in it before must not show */
+	/* Old contents must not show */
 	memset(&table, 0xff, sizeof(table));
 	ret = turbo_table_decode(&table, model->layout, c->base, c->limits);
 	KUNIT_ASSERT_EQ(test, ret, c->ret);
@@ -395,8 +395,8 @@ KUNIT_ARRAY_PARAM_DESC(real_tables, real_tables, name);
 KUNIT_ARRAY_PARAM_DESC(odd_tables, odd_tables, name);
 
 /*
- * Any value at all in the registers: the promises that callers rely on hold,
- * rising numbers of cores, no ratio of zero, nothing out of bounds.
+ * With any value in the registers callers can rely on rising numbers of cores,
+ * ratios above zero, and indices within bounds.
  */
 static void turbo_table_random_test(struct kunit *test)
 {
