@@ -7,43 +7,43 @@
  * DOC: teo-description
  *
  * A CPU that goes idle knows when its next timer is due, but not whether
- * something else comes first. That is learned: for each idle state the governor
- * keeps a *score*, the decaying mean of what entering it would have gained.
+ * something else comes first. The governor learns that: for each idle state it
+ * keeps a *score*, the decaying mean of what entering the state would have gained.
  *
  * The target residency of a state is where it breaks even with the next shallower
- * one in energy. Its exit latency has a price beyond that: the work that woke the
- * CPU waits, other work waits for that, and cores and package draw their power
- * meanwhile. So a state needs an idle time T of its target residency and 9/4 of
- * its exit latency. An idle time d gains (d - T) / T, which is a loss if d was too
- * short. It counts as 3 T at most, so that a long idle time among many short ones
- * does not outweigh them all. The governor enters the deepest state whose score is
- * positive, whose T fits into the time to the next timer and whose exit latency
- * fits into the latency limit; if there is none, the shallowest. A later timer or a
- * higher limit never leads to a shallower state.
+ * one in energy. The exit latency costs more than that: the work that woke the
+ * CPU waits, other work waits for that work, and cores and package draw power
+ * meanwhile. So a state needs an idle time T, which is its target residency plus
+ * 9/4 of its exit latency. An idle time d gains (d - T) / T, a loss if d is below
+ * T. It counts as 3 T at most, so that one long idle time does not outweigh many
+ * short ones. The governor enters the deepest state whose score is positive, whose
+ * T fits into the time to the next timer and whose exit latency fits into the
+ * latency limit; if there is none, the shallowest. A later timer or a higher limit
+ * never leads to a shallower state.
  *
  * There are scores for each *situation*: the class of the last idle time, and
- * whether it was ended by its timer, by the scheduler tick (or the time limit of
- * a polling state), or by something else. In a situation that is new, no state is
- * worth entering but the shallowest. An idle time that the timer ended says only
- * that nothing came until then, so it makes no score fall. One that the tick or a
- * time limit ended goes on: the governor is asked again, and all decisions since
- * its beginning learn from the whole, once something else ends it.
+ * whether its timer ended it, or the scheduler tick (or the time limit of a
+ * polling state), or something else. In a new situation only the shallowest state
+ * is worth entering. An idle time that the timer ended says only that nothing came
+ * until then, so it lowers no score. One that the tick or a time limit ended
+ * continues: the governor is asked again, and once something else ends it, all
+ * decisions since its beginning learn from the whole.
  *
  * *The tick* is like a state that needs a quarter of a tick period. It is stopped
- * if its score is positive and the next timer is not within a period. If the tick
- * is kept, it bounds the stay in the state. In a shallow state it is kept if a
- * deeper one can be entered: it ends a stay that turns out too long. After three
- * ticks in a row, or with the tick stopped already and no timer within a period,
- * the time to the next timer alone decides.
+ * if its score is positive and the next timer is at least a period away. If the
+ * tick is kept, it bounds the stay in the state. In a shallow state it is kept if
+ * a deeper one can be entered: it ends a stay that turns out too long. After three
+ * ticks in a row, or if the tick is stopped already and the timer is more than a
+ * period away, the time to the next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
- * what is seen. It is part of the measured idle time. So the governor observes it:
- * a CPU woken by the timer it was waiting for knows when that was due. Until then
- * the driver's figure counts.
+ * what is seen. It is part of the measured idle time, so the governor observes it:
+ * a CPU that its timer woke knows when the timer was due. Until then the driver's
+ * figure counts.
  *
- * *The time to the next timer* is not cheap to find out. Where idle times come
- * to less than half of what all but the shallow states need, or the latency
- * limit leaves nothing but polling, it is not asked for, and the tick is retained.
+ * *The time to the next timer* costs time to look up. It is skipped, and the tick
+ * retained, if idle times reach less than half of what the first state beyond the
+ * shallow ones needs, or if the latency limit admits polling alone.
  */
 
 #include <linux/cpuidle.h>
@@ -55,23 +55,23 @@
 
 #include "teo_core.h"
 
-/* How an idle time ended, as far as it tells something about the next one. */
+/* How an idle time ended, as far as that predicts the next one. */
 enum teo_end {
 	TEO_END_OTHER,
 	TEO_END_TIMER,
-	TEO_END_SAFETY_NET,	/* own tick or time limit: not over yet */
+	TEO_END_SAFETY_NET,	/* own tick or time limit: it continues */
 	TEO_END_NR
 };
 
 #define TEO_ROWS		(TEO_CLASSES * TEO_END_NR)
 
-/* Decisions that one idle time may consist of; more are not remembered. */
+/* Decisions of one idle time that are remembered. */
 #define TEO_PENDING		4
 
-/* After so many safety nets in a row only the timer counts. */
+/* After this many safety nets in a row only the timer counts. */
 #define TEO_SAFETY_NETS		3
 
-/* Idle again this soon after a safety net: it was for nothing. */
+/* Idle again this soon after a safety net: no task ran. */
 #define TEO_SAME_IDLE_NS	(50 * NSEC_PER_USEC)
 
 /**
@@ -88,7 +88,7 @@ struct teo_pending {
  * struct teo_cpu - what the governor knows about a CPU
  * @sleep: sleep length at the last decision, KTIME_MAX if not asked for
  * @delta: time to the next timer event, tick included, at that time
- * @measured: how long the last decision's state was rested in
+ * @measured: how long the CPU stayed in the last decision's state
  * @deep: first column that is not shallow
  * @nr_pending: number of decisions in @pending
  * @safety_nets: wake-ups in a row by the own tick or a time limit
@@ -151,7 +151,7 @@ static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
 						cpu->measured - due, worst);
 }
 
-/* Take account of what came of the last decision. */
+/* Learn from the result of the last decision. */
 static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 		       int state, u64 now)
 {
@@ -170,7 +170,7 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 	} else {
 		if (cpu->delta < cpu->measured)
 			teo_observe_latency(cpu, state, cpu->delta, worst);
-		/* It may have made a task run: then the idle time did end there. */
+		/* It may have made a task run, which ended the idle time. */
 		if ((s64)(now - last) - cpu->measured > TEO_SAME_IDLE_NS)
 			teo_learn_all(cpu, last + cpu->measured, false);
 	}
@@ -178,9 +178,9 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 }
 
 /*
- * A task came before the state was entered, or the driver refused: there was as
- * good as no idle time. Were that not learned, a CPU that is always called while
- * it stops the tick would stop it for ever.
+ * A task came before the state was entered, or the driver refused: an idle time of
+ * 0. Learn from it, or a CPU that always gets work while it stops the tick would
+ * stop it for ever.
  */
 static noinline void teo_not_entered(struct teo_cpu *cpu)
 {
@@ -205,8 +205,8 @@ static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 }
 
 /*
- * With the tick stopped, nothing but the next timer is sure to end the stay in
- * a state that is too shallow, so take none if that is far away.
+ * With the tick stopped, only the next timer is sure to end the stay in a state
+ * that is too shallow. If it is far away, let it alone decide.
  */
 static bool teo_trust_timer(const struct teo_cpu *cpu, bool tick_stopped)
 {
@@ -223,7 +223,7 @@ static bool teo_only_polls(const struct cpuidle_driver *drv,
 	       (drv->states[0].flags & CPUIDLE_FLAG_POLLING);
 }
 
-/* Is the next timer worth looking for, which costs time? */
+/* To look up the next timer costs time: is it needed? */
 static bool teo_needs_timer(const struct teo_cpu *cpu,
 			    const struct cpuidle_driver *drv,
 			    const struct cpuidle_device *dev, s64 latency_req,
@@ -298,12 +298,12 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 }
 
 /**
- * teo_reflect - note how the rest ended
+ * teo_reflect - note how the stay ended
  * @dev: the CPU
  * @state: index of the state that was entered
  *
- * This is part of the time that it takes to leave idle, so what can wait is
- * left to the next decision.
+ * This delays the exit from idle, so all that can wait is left to the next
+ * decision.
  */
 static void teo_reflect(struct cpuidle_device *dev, int state)
 {
@@ -329,8 +329,8 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 }
 
 /**
- * teo_enable_device - start from nothing on a CPU
- * @drv: the driver, its states are taken over
+ * teo_enable_device - start with nothing learned on a CPU
+ * @drv: the driver, whose states are taken over
  * @dev: the CPU
  */
 static int teo_enable_device(struct cpuidle_driver *drv,

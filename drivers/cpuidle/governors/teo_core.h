@@ -2,8 +2,8 @@
 /*
  * Timer events oriented CPU idle governor: the arithmetic
  *
- * Values in, values out: nothing here reads a clock or a CPU, so the governor,
- * its KUnit test and programs in user space share it as it is. Times are in ns.
+ * Pure functions: nothing here reads a clock or a CPU, so the governor, its KUnit
+ * test and programs in user space share this file. Times are in ns.
  */
 #ifndef _CPUIDLE_TEO_CORE_H
 #define _CPUIDLE_TEO_CORE_H
@@ -20,16 +20,16 @@
 /* A gain or score of 1: an idle time of twice the target residency. */
 #define TEO_ONE			4096
 
-/* An idle time counts up to so many times the one that a state needs. */
+/* An idle time counts up to this many times what the state needs. */
 #define TEO_MOST		3
 
-/* What work that waits for the exit costs, in quarters of the exit latency. */
+/* The cost of work that waits for the exit, in quarters of the exit latency. */
 #define TEO_PRICE		9
 
 /* Means are over about 1 << TEO_MEMORY events, fewer at first. */
 #define TEO_MEMORY		4
 
-/* A tick that comes costs an exit and an entry: assumed, four stops of the tick. */
+/* A tick costs an exit and an entry: assumed to be four times a stop of the tick. */
 #define TEO_TICK_SHIFT		2
 
 /* The states, and one for the tick. */
@@ -65,15 +65,15 @@ struct teo_table {
  * @score: decaying mean of the gains, per column; state 0 has none
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
  *
- * Nothing is known with scores of 0, and no state is worth entering: rows are many,
- * and the first visit of each would be one to the deepest state.
+ * A new row has scores of 0, with which no state is worth entering. Otherwise the
+ * first event of each of many rows would enter the deepest state.
  */
 struct teo_row {
 	s16 score[TEO_COLUMNS];
 	u8 events;
 };
 
-/* 0 is state 0's, which has no score, but must do no harm. */
+/* State 0 has no score, but a @needed of 0 must not divide. */
 static inline void teo_column_init(struct teo_column *col, s64 needed)
 {
 	col->needed = needed;
@@ -110,10 +110,10 @@ static inline void teo_table_init(struct teo_table *table,
  * @col: the idle time T that the state needs
  * @idle: the idle time d
  *
- * The driver states with the target residency where a state starts to take less
- * energy than the next shallower one. Both energies grow linearly with d, and what
- * the exit latency costs does not depend on it, so what is gained (or, below T,
- * lost) is proportional to d - T. In units of T, and with d counted up to 3 T:
+ * From the target residency on, a state takes less energy than the next shallower
+ * one. Both energies grow linearly with d, and the cost of the exit latency is
+ * constant, so the gain (below T, the loss) is proportional to d - T. In units of
+ * T, and with d counted up to 3 T:
  *
  *	gain = (d - T) / T
  */
@@ -124,7 +124,7 @@ static inline int teo_gain(const struct teo_column *col, s64 idle)
 	return (int)(times >> TEO_RECIPROCAL_SHIFT) - TEO_ONE;
 }
 
-/* Count an event: how much it weighs, as a shift. The first ones weigh more. */
+/* Count an event. Return: its weight, as a shift; the first ones weigh more. */
 static inline int teo_count_event(u8 *events)
 {
 	if (*events >= (1 << TEO_MEMORY) - 2)
@@ -141,8 +141,8 @@ static inline int teo_count_event(u8 *events)
  *
  *	mean' = mean + (gain - mean) / 2^shift
  *
- * What is learned is when the idle time ends if no timer does. Where one did,
- * that would have been later, by how much is not known: no score falls.
+ * What is learned is when an idle time ends without a timer. If the timer ended
+ * it, that would have been at an unknown later time: no score falls.
  */
 static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 			     s64 idle, bool timer)
@@ -165,7 +165,7 @@ static inline bool teo_state_usable(const struct cpuidle_driver *drv,
 	       drv->states[i].exit_latency_ns <= latency_req;
 }
 
-/* Nothing meets the limits: as near to them as the enabled states allow. */
+/* No state meets the limits: the shallowest that is enabled is nearest to them. */
 static inline int teo_shallowest(const struct cpuidle_driver *drv,
 				 const struct cpuidle_device *dev)
 {
@@ -186,10 +186,10 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
  * @row: the situation, or NULL if the times alone decide
  * @top: the deepest state to choose
  * @sleep: time to the next timer event but the tick
- * @most: time until something ends the rest, which may be the tick
+ * @most: time until something ends the stay, which may be the tick
  *
- * Nobody waits for a tick, so a state that it ends needs no more than its target
- * residency.
+ * Nobody waits for a tick, so a state that the tick ends needs its target residency
+ * alone.
  *
  * Return: the deepest usable state that fits and is worth it; else the shallowest.
  */
@@ -232,8 +232,8 @@ static inline bool teo_wants_tick_stopped(const struct teo_row *row,
  * teo_deep_column - the first column that is not shallow
  * @drv: the driver
  *
- * Return: index of the first state that is worth looking for the next timer,
- * which costs time; that of the tick if there is none.
+ * Return: index of the first state for which it is worth looking up the next
+ * timer, which costs time; that of the tick if there is none.
  */
 static inline int teo_deep_column(const struct cpuidle_driver *drv)
 {
@@ -265,7 +265,7 @@ static inline bool teo_shallow(const struct cpuidle_driver *drv,
 	return false;
 }
 
-/* Half of what it takes, in the mean: there is no need to know the next timer. */
+/* Idle times reach less than half of what it needs: skip looking up the timer. */
 static inline bool teo_surely_shallow(const struct teo_row *row, int deep)
 {
 	return row->score[deep] < -TEO_ONE / 2;
@@ -282,8 +282,8 @@ static inline int teo_class(s64 idle)
  * @measured: from entry to exit
  * @sleep: time to the next timer event when the governor was asked
  *
- * From the one to the other moment takes some time, more on a slow CPU. What
- * else comes in the last eighth makes no difference.
+ * Some time passes between the two moments, more on a slow CPU. Whatever else
+ * comes in the last eighth makes no difference.
  */
 static inline bool teo_timer_ended(s64 measured, s64 sleep)
 {
@@ -291,7 +291,7 @@ static inline bool teo_timer_ended(s64 measured, s64 sleep)
 }
 
 /**
- * teo_idle_time - how long nothing was to be done
+ * teo_idle_time - how long there was nothing to do
  * @measured: from entry to exit
  * @latency: what leaving the state takes, as far as is known
  * @sleep: time to the next timer event at entry
@@ -312,8 +312,8 @@ static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
  * @worst: the driver's figure
  *
  * Some observations are wrong: something else may have caused the exit shortly
- * before the timer, or delayed it. A step of limited size towards each leads to
- * the median, which these do not move as they would the mean.
+ * before the timer, or delayed it. Steps of limited size towards each lead to the
+ * median, which depends on outliers less than the mean does.
  *
  * Return: what is known now.
  */

@@ -336,7 +336,7 @@ static void test_history(struct kunit *test)
 	}
 }
 
-/* Random idle times of all lengths; now and then a timer ends one. */
+/* Random idle times of all lengths; timers end some of them. */
 static void learn_at_random(struct fixture *f, u32 *seed)
 {
 	int events = next_random(seed) % 60;
@@ -446,7 +446,7 @@ static void test_shallow(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 1));
 }
 
-/* What is learned is little: each CPU has so much for each of three ends. */
+/* All rows of one of the three ends */
 static void test_size(struct kunit *test)
 {
 	KUNIT_EXPECT_LE(test, TEO_CLASSES * sizeof(struct teo_row), 256);

@@ -10,7 +10,7 @@
 
 #include <asm/mwait.h>
 
-/* Whether polling idle loops rest, and how: UMWAIT_C02_STATE or UMWAIT_C01_STATE. */
+/* Whether polling idle loops wait by UMWAIT, and in which of its two states. */
 DECLARE_STATIC_KEY_FALSE(umwait_poll_on);
 extern u32 umwait_poll_state;
 
