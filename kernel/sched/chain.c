@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Chains: where tasks wake each other and sleep, and what that makes their CPUs ask for.
- * The arithmetic is in chain.h.
+ * Chains: the hooks where tasks wake each other and sleep, and the requests of CPUs. The
+ * arithmetic is in chain.h.
  *
- * A task's chain is written by whoever wakes it while it sleeps, which p->pi_lock and
- * then the run queue's lock make one at a time, and with its run queue locked by what
- * runs on its CPU. A waker reads its own.
+ * While a task sleeps, its waker writes its chain: one at a time, under p->pi_lock and then
+ * the run queue's lock. Otherwise its CPU writes it, with the run queue locked. A waker
+ * reads its own.
  */
 #include "chain.h"
 
@@ -24,11 +24,11 @@ static void chain_switch(struct work_struct *work)
 static DECLARE_WORK(chain_work, chain_switch);
 
 /**
- * sched_chain_use - a governor begins or ends to read cpu_util_chain()
- * @use: it begins
+ * sched_chain_use - a governor starts or stops reading cpu_util_chain()
+ * @use: it starts
  *
- * Context: Any that may be preempted. The switch follows a little later, because CPU
- * hotplug may be locked here, which static branches lock as well.
+ * Context: Preemptible. A work item switches the static branch, because that takes the
+ * lock of CPU hotplug, which the caller may hold.
  */
 void sched_chain_use(bool use)
 {
@@ -50,8 +50,8 @@ static u32 chain_capacity(struct rq *rq)
 }
 
 /*
- * The CPU asks for the most that a fair task needed lately. Other classes ask by themselves,
- * and util_avg of their tasks is what it was when they left the fair one.
+ * The CPU asks for the most that a fair task needed lately. Other classes make their own
+ * requests, and util_avg of their tasks stands still since they left the fair class.
  */
 static void chain_ask(struct rq *rq, struct task_struct *p)
 {
@@ -62,7 +62,7 @@ static void chain_ask(struct rq *rq, struct task_struct *p)
 	need = chain_need(&p->chain, READ_ONCE(p->se.avg.util_avg));
 	if (need < rq->chain_util && !chain_lapsed(rq->chain_stamp, jiffies))
 		return;
-	/* Other CPUs of a policy read them, at any time. */
+	/* Other CPUs of a policy read these at any time. */
 	WRITE_ONCE(rq->chain_util, need);
 	WRITE_ONCE(rq->chain_stamp, jiffies);
 }
@@ -76,7 +76,7 @@ static void chain_update(struct rq *rq, struct task_struct *p, u32 slack)
 	chain_ask(rq, p);
 }
 
-/* What chains make the CPU ask for, until no task renews it; sched_ext asks for its own. */
+/* The request of chains, until it expires; sched_ext makes its own. */
 unsigned long __cpu_util_chain(struct rq *rq)
 {
 	if (scx_enabled() || chain_lapsed(READ_ONCE(rq->chain_stamp), jiffies))
@@ -85,8 +85,8 @@ unsigned long __cpu_util_chain(struct rq *rq)
 }
 
 /*
- * current wakes @p, which sleeps. An interrupt and the idle task are nobody: timers and
- * devices end a rest. In a softirq current may have nothing to do with it, and is a stranger.
+ * current wakes @p, which sleeps. Interrupts and the idle task do not count as wakers:
+ * timers and devices end a rest. In a softirq current may be unrelated, a stranger.
  */
 void __sched_chain_waking(struct task_struct *p)
 {
@@ -94,7 +94,7 @@ void __sched_chain_waking(struct task_struct *p)
 
 	if (in_hardirq() || is_idle_task(current))
 		return;
-	/* One that has blocked and looks for tasks to run may be woken meanwhile. */
+	/* current may have blocked, look for tasks to run, and be woken meanwhile. */
 	if (chain_hand(&p->chain, data_race(c->rest), data_race(c->clock)))
 		WRITE_ONCE(c->issued, true);
 }

@@ -3,26 +3,25 @@
  * Chains: for what share of the time did a task, or those it waits for, have work?
  *
  * Two tasks that take turns look half idle each, yet one of them always has work. If a
- * task is woken because, in the end, it woke somebody itself, then the time it slept was
- * no slack, but for the time in which those in between had no work either.
+ * task wakes a peer, sleeps, and is woken by the resulting reply, its sleep counts as work,
+ * minus the time in which its peers had no work either.
  *
  *	A  ====.......====.......====		= has work
  *	B  ....===----....===----....		- waits for a timer or device: rest
  *	C  .......................===		. waits for the next one
  *
- * Each task counts the rest of its chain. A waker hands its count to the wakee: what
- * that has grown since the wakee fell asleep is how long the chain rested meanwhile. It
- * hands over its logical clock as well, which each wake-up advances by one. If the wakee
- * woke somebody, and the waker's clock is ahead of its own, then its wake-up has come
- * round: the chain is a loop. Nothing is known of other tasks, and nothing has to be
- * cleared when one ends.
+ * Each task counts the rest of its chain. A waker hands its count to the wakee: its growth
+ * since the wakee fell asleep is the time for which the chain rested meanwhile. It hands
+ * over its logical clock as well, which each wake-up advances by one. If the wakee woke
+ * somebody, and the waker's clock is ahead of its own, then its wake-up has come round:
+ * the chain is a loop. No task knows others, so nothing has to be cleared when one ends.
  *
  * The share is an average like util_avg, invariant to frequency and capacity: work at a
- * low clock counts for less, and is made good for by the next rest. A chain that does not
- * rest for long gets there by its time alone, as no share of it is known.
+ * low clock counts for less, and the next rest makes up for it. Without a rest for long,
+ * time alone counts: the chain needs more than it has, by an unknown amount.
  *
- * Time is in units of 1024 ns of run queue clocks. A chain of which nothing was heard for
- * a second is forgotten, so that differences of what has 32 bits do not wrap.
+ * Time is in units of 1024 ns of run queue clocks. A chain without news for a second is
+ * forgotten, so that differences of 32-bit numbers do not wrap.
  */
 #ifndef _KERNEL_SCHED_CHAIN_H
 #define _KERNEL_SCHED_CHAIN_H
@@ -34,14 +33,14 @@
 
 #define CHAIN_HALF_SHIFT	15
 #define CHAIN_HALF	((u32)BIT(CHAIN_HALF_SHIFT))	/* half-life of the average: 34 ms */
-#define CHAIN_LAG	(CHAIN_HALF / 4)	/* more lost time than that is never made good */
+#define CHAIN_LAG	(CHAIN_HALF / 4)	/* the most lost time that a rest makes up for */
 #define CHAIN_GONE	(32 * CHAIN_HALF)	/* after that a chain is forgotten: 1.07 s */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
-#define CHAIN_TRIES	2			/* so many wake-ups that do not close a loop end it */
-#define CHAIN_GRAIN	64			/* less work is counted with what follows */
-#define CHAIN_WAKE	256			/* an idle CPU may take so long to wake */
-#define CHAIN_OWN	8			/* a task asks for at most so much of its own */
-#define CHAIN_HOLD	(HZ / 30 + 1)		/* a CPU's request lapses, in jiffies */
+#define CHAIN_TRIES	2			/* a loop ends after this many that do not close it */
+#define CHAIN_GRAIN	64			/* less work is counted together with the next */
+#define CHAIN_WAKE	256			/* an idle CPU may take this long to wake */
+#define CHAIN_OWN	8			/* a task asks for at most 8 times its utilization */
+#define CHAIN_HOLD	(HZ / 30 + 1)		/* then a CPU's request expires, in jiffies */
 #define CHAIN_UTIL_SHIFT	20
 #define CHAIN_FULL	((u32)SCHED_CAPACITY_SCALE << CHAIN_UTIL_SHIFT)
 
@@ -82,7 +81,7 @@ static inline bool chain_counts(const struct sched_chain *c, u32 slack)
 	return slack || c->ran >= CHAIN_GRAIN;
 }
 
-/* Advance @c->time to @now: by how much? Clocks of CPUs differ. */
+/* Advance @c->time to @now, if that is later: clocks of CPUs differ. Return: by how much */
 static inline u32 chain_pass(struct sched_chain *c, u64 now)
 {
 	u64 passed = max_t(s64, now - c->time, 0);
@@ -102,7 +101,7 @@ static inline u32 chain_pass(struct sched_chain *c, u64 now)
  * @now: present time
  * @exec: for how long the task has run since it began
  *
- * Time in which others ran instead, or in which the task was throttled, is no work.
+ * Time in which others ran, or in which the task was throttled, is rest.
  *
  * Return: for how long the chain rested
  */
@@ -119,12 +118,12 @@ static inline u32 chain_run(struct sched_chain *c, u64 now, u32 exec)
 }
 
 /**
- * chain_new - a task begins, as one that its parent woke
+ * chain_new - a task begins, as if its parent had woken it
  * @c: a copy of the parent's chain
  * @now: present time
  *
- * The child keeps the parent's average and loop, for it does what the parent waits for.
- * A child that ends soon, or does something else, may so ask for too much.
+ * The child keeps the parent's average and loop: often the parent waits for its work.
+ * A child that ends soon, or does something else, may ask for too much.
  */
 static inline void chain_new(struct sched_chain *c, u64 now)
 {
@@ -141,8 +140,8 @@ static inline void chain_new(struct sched_chain *c, u64 now)
  * @rest: the waker's
  * @clock: the waker's
  *
- * Return: the wakee takes over what the waker hands it. A stranger cannot change a loop,
- * unless it wakes its tasks again and again.
+ * Return: the wakee takes over what the waker hands it. In a loop it takes nothing from a
+ * stranger, whose wake-ups only end the loop if there are two in a row.
  */
 static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
 {
@@ -189,14 +188,14 @@ static inline u32 chain_woken(struct sched_chain *w, u64 now)
  * @c: the task's chain
  * @own: utilization of the task itself
  *
- * Who does little itself gains little by a higher clock, whatever it waits for.
+ * A task that does little itself gains little from a higher clock, whatever it waits for.
  */
 static inline u32 chain_need(const struct sched_chain *c, unsigned long own)
 {
 	return c->loop ? min(c->util >> CHAIN_UTIL_SHIFT, CHAIN_OWN * (u32)own) : 0;
 }
 
-/* Have so many jiffies passed since @stamp that what was asked for then lapses? */
+/* Has a request made at @stamp expired? */
 static inline bool chain_lapsed(u32 stamp, u32 now)
 {
 	return now - stamp > CHAIN_HOLD;

@@ -16,7 +16,7 @@ static u32 util_of(const struct sched_chain *c)
 	return c->util >> (CHAIN_UTIL_SHIFT - 4);	/* in 1/16 */
 }
 
-/* Is @is, in 1/16, what @want is, to 1/64 and 1? */
+/* Does @is, in 1/16, equal @want to within 1/64 and 1? */
 static bool near(u32 is, u32 want)
 {
 	u32 most = 16 + 16 * want / 64;
@@ -70,7 +70,7 @@ static void test_decay(struct kunit *test)
 	}
 }
 
-/* Busy from rest: the share rises with the work; what is lost is made good for by a rest. */
+/* Busy from rest: the share rises with the work, and a rest makes up for what is lost. */
 static void test_busy(struct kunit *test)
 {
 	static const struct {
@@ -171,7 +171,7 @@ static void test_hand(struct kunit *test)
 	}
 }
 
-/* A task of 512 slept for 8192, of which its chain rested for so long, says the waker. */
+/* A task of 512 slept for 8192; its waker says for how much of that the chain rested. */
 static void test_woken(struct kunit *test)
 {
 	static const struct {
@@ -228,9 +228,8 @@ static void test_run(struct kunit *test)
 }
 
 /*
- * A chain of which nothing was heard for a second is forgotten, whatever wraps meanwhile,
- * be it that its task slept, could not run, or that chains were off. A shorter sleep that
- * the loop ends is work.
+ * A chain without news for a second is forgotten, whatever wraps meanwhile: its task slept,
+ * could not run, or chains were off. A shorter sleep that the loop ends is work.
  */
 static void test_gone(struct kunit *test)
 {
@@ -275,7 +274,7 @@ static void test_gone(struct kunit *test)
 	}
 }
 
-/* What a child has of its parent, which was accounted a while before */
+/* What a child inherits from its parent, which was accounted a while before */
 static void test_new(struct kunit *test)
 {
 	static const struct {
@@ -313,7 +312,7 @@ static void test_new(struct kunit *test)
 	}
 }
 
-/* Little work is counted later, but is no rest. */
+/* Little work is counted later, and does not count as rest. */
 static void test_grain(struct kunit *test)
 {
 	struct sched_chain c = { .util = UTIL(512), .time = 100 };
@@ -386,10 +385,10 @@ static void test_lapse(struct kunit *test)
 }
 
 /*
- * Scenes: what tasks do in each period, in us. A task wakes another by its letter, 'p' is
- * another one of @pool tasks in each period. It sleeps by '-', is woken by a timer by '+';
- * it has to wait by '<', and runs again by '>'. What they ask for in the end, after 100
- * periods and more than 0.5 s; the last one is the pool's.
+ * Scenes: what tasks do in each period, in us. A letter: the task wakes the one of that
+ * name; 'p' is another one of @pool tasks in each period. '-': it sleeps, '+': a timer wakes
+ * it, '<': it has to wait, '>': it runs again. Then what they ask for after 100 periods and
+ * more than 0.5 s; the last one is the pool's.
  */
 #define TASKS		10
 #define POOL		30
@@ -522,7 +521,7 @@ static const struct scene scenes[] = {
 	  { 1024, 1024, 0 } },
 };
 
-/* A task, and the same as if nobody ever woke it, whose average is its utilization */
+/* A task, and the same task if no other ever woke it, whose average is its utilization */
 struct actor {
 	struct sched_chain c, own;
 	u32 exec;

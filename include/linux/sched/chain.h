@@ -6,15 +6,15 @@
 
 /**
  * struct sched_chain - what is known of the chain that a task is part of
- * @time: until when the task is accounted, in 1024 ns, as all that follows
+ * @time: until when the task is accounted, in 1024 ns, like all other times
  * @util: share of the time in which the chain had work, << CHAIN_UTIL_SHIFT
  * @exec: its runtime by then
- * @ran: work that @util does not have yet
- * @lag: time lost to a low clock that no rest has made good
- * @rest: how long the chain has rested, from any beginning
- * @slack: how much of its sleep the chain rested, if woken by it
- * @clock: logical clock: number of wake-ups that led here, from any beginning
- * @loop: the task is in a loop, for so many more wake-ups by tasks that do not close it
+ * @ran: work that is not in @util yet
+ * @lag: time lost to a low clock that no rest has made up for
+ * @rest: how long the chain has rested, with an arbitrary origin
+ * @slack: for how much of its sleep the chain rested, if a task woke it
+ * @clock: logical clock: number of wake-ups that led here, with an arbitrary origin
+ * @loop: the task is in a loop, for this many more wake-ups that do not close it
  * @issued: the task has woken another since the loop was last closed
  * @handed: a task has woken it, and has handed over @rest, @slack and @clock
  *
