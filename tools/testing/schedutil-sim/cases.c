@@ -189,8 +189,11 @@ static void saturated_at(unsigned long util, unsigned long capacity)
 	run(1, util, true);
 	m.running[0].se.avg.util_est = 60;
 	for (int i = 0; i < 14; i++) {
-		if (i == 7)
+		if (i == 7 && capacity != shim_capacity) {
 			shim_capacity = capacity;
+			m.running[0].se.avg.util_avg = 300;
+			shim_rq[0].cfs.avg = (struct sched_avg){ 300, 300, 300 };
+		}
 		m.now += MSEC;
 		call_hook(0, 0, 0);
 	}

@@ -287,7 +287,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	st.most = fmax2(st.most, n.hi);
 	o.lo = min(o.lo, lo);
 	o.hi = max(o.hi, hi);
-	if (run.ours && !shared() && st.boosted > st.idled && !limits)
+	if (run.ours && !shared() && st.boosted > st.idled && (on_perf_path() || !limits))
 		o.hi = max(o.hi, level_of(st.most));
 	if (run.trace)
 		printf("%u.%u cpu %d flags %u %.3f ms: needs %lu to %lu%s, %lu -> %lu\n", st.stream,

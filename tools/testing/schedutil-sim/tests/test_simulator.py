@@ -138,9 +138,10 @@ CASES = {
     "short-idle": (3300, 0, 5, 300, ("return data_race(tick_nohz_get_idle_calls_cpu(cpu));",
                                      "return sugov_idled(cpu_rq(cpu));")),
     "no-nohz": (800, 0, 5, 300, ("if (tick_nohz_enabled && ", "if (")),
-    "once-saturated": (800, 0, 5, 300, ("idles++ != ", "idles != ")),
-    "middle-then-saturated": (2400, 0, 5, 300, ("sg_cpu->needed & 1 && ", "false && ")),
-    "slower-and-saturated": (800, 0, 6, 300, ("\t\tsg_cpu->held = 0;\n\t\treturn", "\t\treturn")),
+    "once-saturated": (800, 0, 5, 300, ("\t\tutil = max(min, max);\n",
+                                       "\t\tsg_cpu->util = util = max(min, max);\n")),
+    "middle-then-saturated": (2400, 0, 5, 300, ("(perf || h->end)", "perf")),
+    "slower-and-saturated": (2100, 0, 6, 300, ("(perf || h->end)", "true")),
     "no-estimates": (1400, 0, 2, 100, ("!sched_feat(UTIL_EST) || ", "")),
 }
 
