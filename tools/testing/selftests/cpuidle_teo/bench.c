@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small loads whose speed depends on how soon an idle CPU is back: for
- * comparing idle governors, see bench.sh. Prints one number per load.
+ * Small loads whose speed depends on how fast an idle CPU wakes: to compare
+ * idle governors, see bench.sh. Prints one number per load.
  *
  *	bench NAME [SECONDS]
  */
@@ -32,7 +32,7 @@ static double seconds = 1;
 static unsigned int samples[MAX_SAMPLES];
 static int nr_samples;
 static pid_t other;
-/* How long the other end thinks before it answers: a disk or a network. */
+/* The delay until the other end answers: a disk or a network. */
 static unsigned int device_loops;
 
 static double now(void)
@@ -142,8 +142,8 @@ static double round_trip(struct pair *p)
 }
 
 /*
- * Ping-pong: as fast as it goes, or with a pause of @pause_us before each. After a
- * rest of @rest_us no CPU has a frequency from what it did before.
+ * Ping-pong: as fast as possible, or with a pause of @pause_us before each. An idle
+ * time of @rest_us first ends the influence of earlier loads on the frequency.
  */
 static double ping_pong(struct pair *p, unsigned int pause_us, unsigned int rest_us)
 {
@@ -172,7 +172,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* schbench-like: a message wakes a worker that thinks; p99 of the wake-up. */
+/* Like schbench: a message wakes a worker, which computes; p99 of the wake-up. */
 static double sched_latency(void)
 {
 	double start = now(), sent, late;
@@ -202,7 +202,7 @@ static double sched_latency(void)
 	return nr_samples ? samples[nr_samples * 99 / 100] / 1000.0 : 0;
 }
 
-/* Throughput one way: the reader is idle whenever it is faster. */
+/* Throughput one way: a reader that is faster idles in between. */
 static double stream(struct pair *p)
 {
 	static char block[4096];
@@ -227,7 +227,7 @@ static double stream(struct pair *p)
 	return bytes / (now() - start) / 1e6;
 }
 
-/* How late does a thread run that sleeps for 0.1 to 3 ms? Mean in us. */
+/* Lateness of a thread that sleeps for 0.1 to 3 ms; mean in us. */
 static double timers(void)
 {
 	double start = now(), begin, sum = 0;
@@ -292,6 +292,6 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (other)
 		kill(other, SIGKILL);
-	/* Not waiting for a thread that waits for a message. */
+	/* Without waiting for threads that wait for a message. */
 	_exit(0);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do idle governors take loads that wake a CPU regularly, and none at all?
- * Counts wake-ups, time in the deepest state and wrong choices as cpuidle's own
- * counters in sysfs have them, under teo and, to compare, under menu.
+ * Idle governors under loads that wake a CPU regularly, and without load: wake-ups,
+ * time in the deepest state and wrong choices by cpuidle's own counters in sysfs,
+ * under teo and, to compare, under menu.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -38,7 +38,7 @@ struct counters {
 	struct timespec when;
 };
 
-/* What came of a load, per second or in percent. */
+/* The result of a load, per second or in percent. */
 struct outcome {
 	double wakeups, deepest, above, shallow1;
 };
@@ -150,7 +150,7 @@ static void next_period(struct timespec *when, int hz)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, when, NULL);
 }
 
-/* Something short to do on @cpu at @hz. */
+/* Short work on @cpu at @hz. */
 struct load {
 	int hz, cpu;
 	bool remote;
@@ -253,7 +253,7 @@ static void report(const char *governor, const char *what, struct outcome o)
 
 static const int rates[] = { 73, 113, 199, 307, 401 };
 
-/* Only so many states enabled, from state 0 on; false if there are not as many. */
+/* Enable only this many states, from state 0 on; false if there are fewer. */
 static bool enable_states(int nr)
 {
 	char path[128];

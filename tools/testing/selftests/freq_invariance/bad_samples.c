@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters that are set back or ahead under the kernel's feet: the kernel notices,
- * the frequency reads right again some ticks later, and invariance has not been
- * given up.
+ * Counters that are set back or ahead: the kernel notices, the frequency reads right
+ * again some ticks later, and invariance stays on.
  */
 #include "counters.h"
 
@@ -29,7 +28,7 @@ static bool inject(int cpu, const struct fault *fault)
 	       (!fault->set_mperf || write_msr(cpu, MSR_MPERF, fault->mperf));
 }
 
-/* Samples that the kernel has found fault with; -1 if it does not say */
+/* Samples that the kernel has skipped; -1 if it does not say */
 static long skipped(int cpu)
 {
 	FILE *file = fopen("/sys/kernel/debug/x86/freq_invariance", "r");
@@ -47,7 +46,7 @@ static long skipped(int cpu)
 	return n;
 }
 
-/* Ticks of such CPUs take no samples, so that they notice nothing */
+/* Ticks of such CPUs take no samples and cannot notice */
 static bool is_nohz_full(int cpu)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/nohz_full", "r");

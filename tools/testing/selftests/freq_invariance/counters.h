@@ -62,7 +62,7 @@ static inline bool has_aperfmperf(void)
 	return __get_cpuid(6, &eax, &ebx, &ecx, &edx) && ecx & 1;
 }
 
-/* What every test that compares with the counters needs, or it is skipped */
+/* Skip a test that compares with the counters if something it needs is missing */
 static inline void need_counters(void)
 {
 	uint64_t value;
@@ -109,7 +109,7 @@ static inline char *kernel_log(void)
 	return text;
 }
 
-/* Not for those who have switched it off at boot */
+/* Skip if it was switched off at boot */
 static inline void need_invariance(void)
 {
 	char *text = kernel_log();
@@ -251,9 +251,9 @@ static inline bool read_pair(int cpu, struct pair *pair)
 
 /*
  * How far a reading of the frequency is from what the counters say around it.
- * The load must be there for a while, so that the clock has settled. One look
- * may be spoilt by a change of the clock or by other work; the median of many
- * is not. Returns the relative error, or 1 if there was nothing to read.
+ * The load must have run for a while, so that the clock has settled. A change of
+ * the clock or other work can spoil a single reading, so take the median of many.
+ * Returns the relative error, or 1 if there was nothing to read.
  */
 static inline double frequency_error(int cpu, double base_khz, double (*khz)(int cpu))
 {

@@ -26,7 +26,7 @@ ratios()
 	sed -n 's/.* freq_max \([0-9]*\) .*/\1/p' $STATE
 }
 
-# 1 unit of freq_max is 1/1024 of base, of which 1/512 is more
+# freq_max has units of 1/1024 of base: allow 1/512
 within_limit()
 {
 	top=$(cat $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq 2>/dev/null | sort -n | tail -n 1)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Nothing went wrong on the way: to be run last.
+# To be run last: the kernel has logged no error.
 
 cd "$(dirname "$0")" || exit 1
 . ../kselftest/ktap_helpers.sh

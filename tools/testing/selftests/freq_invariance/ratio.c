@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Frequency invariance is on, and freq_max is what the turbo registers of this
- * CPU say: worked out here once more, from /dev/cpu/0/msr.
+ * CPU say: computed here a second time, from /dev/cpu/0/msr.
  */
 #include "counters.h"
 

@@ -98,7 +98,7 @@ restore()
 	done
 }
 
-# Entries of the state in a while of doing nothing
+# Entries of the state while the machine is idle
 entries()
 {
 	before=$(sum usage)
@@ -165,7 +165,7 @@ limited()
 	"$@"
 }
 
-# Who asks for the latency that is shown gets the state; POLL's is 0.
+# A limit of the latency that is shown admits the state; POLL's is 0.
 test_latency()
 {
 	zero=$(grep -lx 0 $CPU/cpuidle/state*/latency)

@@ -8,8 +8,8 @@ cd "$(dirname "$0")" || exit 1
 
 CPUFREQ=/sys/devices/system/cpu/cpufreq
 
-# Loads of conversations.c reach so many of 100 of what they do with the governor
-# performance. Sanitizers do not slow all down alike: the environment may ask for less.
+# Loads of conversations.c must reach this share, in %, of their result with the governor
+# performance. Sanitizers slow some down more than others: the environment may ask for less.
 SHARE=${SHARE:-80}
 
 governor()
@@ -41,7 +41,7 @@ ktap_set_plan 5
 for load in legs1 legs5; do
 	ktap_test_result "$load keeps up" keeps_up $load
 done
-# At most C1: how deep CPUs rest between short turns can matter more than the clock.
+# At most C1: between short turns the idle state can matter more than the clock.
 [ -c /dev/cpu_dma_latency ] && exec 3>/dev/cpu_dma_latency && echo 0x00000001 >&3
 for load in pipe ring3 legs0.1; do
 	ktap_test_result "$load keeps up" keeps_up $load

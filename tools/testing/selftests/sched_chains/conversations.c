@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks that take turns, and some that only look like it, each on a CPU of its own.
+ * Tasks that take turns, and some that only look like that, each on a CPU of its own.
  *
  *	conversations LOAD [SECONDS]
  *
- * Conversations, as fast as they go: a result is a number of rounds per second.
+ * Turns as fast as possible: a result is a number of rounds per second.
  *	pipe unix tcp udp futex		a byte goes to and fro
  *	ring3 ring4			it goes round by pipes
  *	legs0.1 legs1 legs5		two take turns, with so many ms of work each
  *	cold				legs of 0.1 ms: ms from rest until five rounds in a
  *					row are within 5 % of the fastest
- * At a pace: rounds per second, at most that of the pace.
+ * Paced: rounds per second, at most the pace.
  *	serial		0.2 ms of work, then 0.2 ms of another's, in each ms
  *	paced5 20 50	rounds of 2 times 20 us of work, for so many % of 10 ms
  *	server		4 clients rest for 0.5 ms after each answer, of 50 us
@@ -434,6 +434,6 @@ int main(int argc, char **argv)
 	took = (now_ns() - begin_ns) / 1e9;
 	printf("%.2f\n", is("cold") ? rounds / 1e3 : rounds / took);
 	fflush(stdout);
-	/* Not waiting for those that wait for a message. */
+	/* Without waiting for those that wait for a message. */
 	_exit(0);
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# All that users can change about schedutil, at once and under loads: tunables are read
+# All changes that users can make to schedutil, at once and under loads: tunables are read
 # and written, governors and limits change, a CPU goes off and on. The kernel must stay
 # silent, best with PROVE_LOCKING, DEBUG_ATOMIC_SLEEP or KCSAN, and work afterwards.
-# SECONDS_EACH says for how long. Needs root; what is changed is set back.
+# SECONDS_EACH says for how long. Needs root; all changes are undone.
 
 cd "$(dirname "$0")" || exit 1
 . ../kselftest/ktap_helpers.sh

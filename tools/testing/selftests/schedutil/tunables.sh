@@ -36,7 +36,7 @@ takes()
 	done
 }
 
-# No number that is too large, and nothing that is no number, may change it.
+# A number that is too large, and text that is no number, leave it unchanged.
 refuses()
 {
 	before=$(get)
