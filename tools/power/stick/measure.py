@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from virtual_silicon.errors import Fail
-from virtual_silicon.guest import boot
 from virtual_silicon.studies.bench import cells, host, runner
 from virtual_silicon.studies.bench.loads import LOADS
 from virtual_silicon.studies.bench.tables import smaller_is_better
@@ -55,18 +53,6 @@ def throttled(root: Path = Path("/")) -> int:
         "sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"))
 
 
-@contextmanager
-def servers() -> Iterator[None]:
-    running = [boot.start(command) for command in (["tbench_srv"], ["iperf3", "-s", "-D"])]
-    time.sleep(0.5)
-    try:
-        yield
-    finally:
-        for server in running:
-            server.kill()
-            server.wait()
-
-
 def _row(cell: cells.Cell, found: runner.Result | runner.Failure) -> dict[str, Any]:
     """Performance is the load's rate, or one over its time."""
     row: dict[str, Any] = {"load": cell.load.name, "parameter": cell.parameter}
@@ -90,7 +76,7 @@ def run(plan: Plan, number: int, kernel: str, tell: Tell) -> Run:
     rng = random.Random(plan.seed * 1000 + number)
     before, hottest, rows = throttled(), celsius(), []
     time.sleep(SETTLE_S)
-    with servers():
+    with host.servers():
         tell("warm-up")
         host.load(TOOLS, khz, wanted[0])
         end, passes = time.monotonic() + plan.seconds, 0

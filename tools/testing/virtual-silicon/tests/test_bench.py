@@ -444,6 +444,40 @@ def unhandled() -> Iterator[None]:
         assert signal.signal(number, handler) == fail
 
 
+def test_servers_end_with_what_they_started(tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child of the one, and a daemon of the other if it were asked for one."""
+    log = tmp_path / "pids"
+    for name in ("tbench_srv", "iperf3"):
+        program = tmp_path / name
+        program.write_text(f'''#!/bin/sh
+case $* in
+*-D*)	setsid sleep 300 & ;;
+*)	sleep 300 & ;;
+esac
+echo $$ $! >>{log}
+case $* in *-D*) exit; esac
+wait
+''')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with host.servers():
+        pids = log.read_text().split()
+        assert len(pids) == 4 and all(Path(f"/proc/{pid}").exists() for pid in pids)
+    left = [pid for pid in pids if running(pid)]
+    for pid in left:
+        os.kill(int(pid), signal.SIGKILL)
+    assert not left
+
+
+def running(pid: str) -> bool:
+    """But for what is dead and has no parent that asks."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 @pytest.mark.usefixtures("unhandled")
 @pytest.mark.parametrize("ends", [None, KeyboardInterrupt, RuntimeError, signal.SIGINT,
                                   signal.SIGTERM, signal.SIGHUP])

@@ -42,6 +42,8 @@ _SCRATCH = ("tmp/output", *dict.fromkeys(f"tmp/{name}" for load in LOADS.values(
                                          for name in load.scratch))
 #: More than a load takes. A counter that wraps meanwhile makes nearly 2^64 uJ.
 _WRAPPED_J = 1e12
+#: Until a server listens.
+_LISTENING_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -257,18 +259,27 @@ def _database() -> Iterator[None]:
 
 
 @contextmanager
+def servers() -> Iterator[None]:
+    """What tbench and iperf3 talk to. They end with the block, and with what they started."""
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for command in (["tbench_srv"], ["iperf3", "-s"]):
+            running.append(boot.start(command, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, start_new_session=True))
+        time.sleep(_LISTENING_S)
+        yield
+    finally:
+        for server in running:
+            boot.stop(server)
+
+
+@contextmanager
 def surroundings() -> Iterator[None]:
     """Servers, and nothing in /tmp afterwards."""
-    servers: list[subprocess.Popen[bytes]] = []
     try:
-        with _database():
-            servers += [boot.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                        for command in (["tbench_srv"], ["iperf3", "-s"])]
+        with _database(), servers():
             yield
     finally:
-        for server in servers:
-            server.kill()
-            server.wait()
         subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
 
 
