@@ -14,7 +14,7 @@ from virtual_silicon.guest import boot, pool
 from virtual_silicon.machine import adopt, form, machine, turbo, vendor
 from virtual_silicon.machine.machine import Machine
 from virtual_silicon.machine.schema import IdleState
-from virtual_silicon.studies.probes import compare, guest
+from virtual_silicon.studies.probes import compare, folder, guest
 
 FOLDER = paths.SILICON / "data/probes"
 #: What the guest of the first of MACHINES said once.
@@ -183,8 +183,31 @@ def test_compare_is_of_what_both_have() -> None:
 
 
 def test_folder_has_files_of_the_form() -> None:
-    """What others have sent: its form, and so that nobody is in it; and that it can be used."""
-    others = [path for path in FOLDER.iterdir() if path.name != "README.md"]
-    for path in others:
-        assert path.suffix == ".txt" and re.fullmatch(r"[a-z0-9-]+", path.stem), path
-        machine.parse(adopt.text(adopt.read(path), path.name), Path("adopted.toml"))
+    """What others have sent: its form, and so that nobody is in it; that it can be used, and that
+    the table has it."""
+    assert list(folder.problems(FOLDER)) == []
+
+
+ROW = ("| [mine](mine.txt) | INTEL(R) XEON(R) PLATINUM 8592+ | 6.12.117 | 3.10 | 3.90 |"
+       " C6: 207, 290 | 26.52, 101.48 |")
+
+
+@pytest.mark.parametrize(("name", "old", "new", "table", "said"), [
+    ("mine.txt", "", "", ROW, []),
+    ("mine.txt", "", "", "", [f"README.md lacks: {ROW}"]),
+    ("mine.txt", "", "", ROW.replace("207", "20"),
+     [f"README.md lacks: {ROW}", f"README.md has, but no file: {ROW.replace('207', '20')}"]),
+    ("Erikas laptop.txt", "", "", "", ["Erikas laptop.txt: a file is called NAME.txt, of a-z,"]),
+    ("mine.toml", "", "", "", ["mine.toml: a file is called NAME.txt, of a-z, 0-9 and -"]),
+    ("mine.txt", "[kernel]\n", "[kernel]\nhost = \"erika\"\n", "",
+     ["unknown key 'kernel.host'"]),
+    ("mine.txt", "# Idle", "# erika\n# Idle", "", ["was changed by hand: '# erika'"]),
+    ("mine.txt", "virtual = false", "virtual = true", "", ["of a virtual machine"])])
+def test_folder_refuses(name: str, old: str, new: str, table: str, said: list[str],
+                        tmp_path: Path) -> None:
+    text = EXAMPLE.read_text()
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new, 1) if old else text)
+    (tmp_path / "README.md").write_text((FOLDER / "README.md").read_text() + f"\n{table}\n")
+    found = list(folder.problems(tmp_path))
+    assert len(found) == len(said) and all(part in whole for part, whole in zip(said, found))
