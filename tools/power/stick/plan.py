@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from virtual_silicon.errors import Fail
+
 from . import medium
 
 KERNELS = ("base", "patched")
@@ -48,10 +50,12 @@ def parse(text: str) -> Plan:
 def wanted(words: Mapping[str, str], seed: int) -> Plan:
     """As the kernel's command line says: stick.rounds=2 stick.loads=pipe,hackbench."""
     plan = Plan(seed)
+    loads = tuple(words["stick.loads"].split(",")) if "stick.loads" in words else plan.loads
+    if unknown := [name for name in loads if name not in LOADS]:
+        raise Fail(f"stick.loads={','.join(unknown)}: there are {','.join(LOADS)}")
     return Plan(int(words.get("stick.seed", seed)), int(words.get("stick.rounds", plan.rounds)),
                 float(words.get("stick.seconds", plan.seconds)),
-                float(words.get("stick.probe", plan.probe)),
-                tuple(words["stick.loads"].split(",")) if "stick.loads" in words else plan.loads,
+                float(words.get("stick.probe", plan.probe)), loads,
                 words.get("stick.idle", plan.idle))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,12 @@ def lines(plan: Plan, runs: Sequence[Run]) -> list[Line]:
             for measure in ("performance", "per watt")]
 
 
+def reason(failed: str) -> str:
+    """Not what a program said, which may have a name in it."""
+    status = re.match(r"status \d+", failed)
+    return status[0] if status else "without a result"
+
+
 def text(plan: Plan, runs: Sequence[Run], probe: str) -> str:
     """The report; runs that were lost are counted."""
     order = plan.order()
@@ -87,8 +94,8 @@ def text(plan: Plan, runs: Sequence[Run], probe: str) -> str:
            + " ".join(run["kernel"] for run in runs),
            f"# {'load':9} {'measure':12} {'base':>10} {'patched':>10}  ratio 95 % interval"]
     out += map(str, lines(plan, runs))
-    failed = sorted({f"{cell['load']}: {cell['failed']}" for run in runs for cell in run["cells"]
-                     if "failed" in cell})
+    failed = sorted({f"{cell['load']}, {reason(cell['failed'])}" for run in runs
+                     for cell in run["cells"] if "failed" in cell})
     out += [f"# failed: {row}" for row in failed[:5]]
     hot = [str(run["number"]) for run in runs if run.get("throttled")]
     out += [f"# the CPU throttled in run {', '.join(hot)}"] * bool(hot)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
+from series.compile import stick as image
 from stick import __main__ as menu
 from stick import measure, medium, plan, report
 from virtual_silicon import stats
+from virtual_silicon.errors import Fail
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[3] / "docs/stick.md"
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
@@ -44,6 +50,12 @@ def test_only_the_sticks_partition_is_found(tmp_path: Path) -> None:
     assert medium.find(tmp_path / "sys", tmp_path / "dev") == tmp_path / "dev/sdc3"
 
 
+def test_the_label_is_one() -> None:
+    """Of what makes the partition, of the boot loader and of what looks for it."""
+    assert medium.LABEL == image.LABEL.encode().ljust(11)
+    assert f" --label {image.LABEL} --set data\n" in (HERE.parent / "grub.cfg").read_text()
+
+
 # --- order ----------------------------------------------------------------------
 
 def test_order_is_random_and_balanced() -> None:
@@ -60,6 +72,13 @@ def test_plan_of_the_command_line(tmp_path: Path) -> None:
     assert (found.seed, found.rounds, found.seconds, found.loads) == (
         7, 2, 1, ("pipe", "hackbench"))
     assert plan.parse(found.text()) == found
+
+
+@pytest.mark.parametrize("loads", ["pipe,erika", "", "pipe,"])
+def test_an_unknown_load_is_refused(loads: str) -> None:
+    """Before a run; and a report cannot have it."""
+    with pytest.raises(Fail, match="^stick.loads=.*: there are tbench,"):
+        plan.wanted({"stick.loads": loads}, 7)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -125,6 +144,26 @@ def test_a_wide_interval_is_no_same() -> None:
 def test_runs_that_are_lost_are_said() -> None:
     text = report.text(plan.Plan(1, loads=("pipe",)), [run(1, "base", 1)], "")
     assert "1 of 10 runs" in text and "not measured" in text
+
+
+def test_the_document_lists_every_line_of_a_report() -> None:
+    """And a report has no others, also where loads have failed, saying who and where."""
+    planted = "erika@erikas-laptop 5CD1234XYZ 52:54:00:12:34:56"
+    runs: list[report.Run] = [run(number, plan.KERNELS[number % 2], 1)
+                              | {"celsius": 71.5, "throttled": True} for number in range(1, 5)]
+    runs[0]["cells"] += [{"load": "gitsource", "parameter": 1, "failed": f"{said}{planted}"}
+                         for said in ("status 1: ", "")]
+    text = report.text(plan.Plan(1, loads=("pipe", "gitsource")), runs,
+                       "# What cpuwhy has read.\n#\n# INTEL(R) XEON(R) PLATINUM 8592+, Linux"
+                       " 6.12.117.\n# Your kernel takes 3.1 GHz for your highest clock; it is"
+                       f" 3.9.\n\nname = \"{planted}\"\n")
+    assert not set(planted.split()) & set(text.split())
+    rows = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text().partition("## Every line")[2], re.M)
+    forms = {row: re.sub(r"[A-Z]{2,}", ".+", re.escape(row)) for row in rows}
+    met = {line: [row for row, form in forms.items() if re.fullmatch(form, " ".join(line.split()))]
+           for line in text.splitlines()}
+    assert [line for line, found in met.items() if not found] == []
+    assert set(rows) == {row for found in met.values() for row in found}
 
 
 def test_the_code_is_of_every_character() -> None:
