@@ -498,6 +498,13 @@ def test_all_cores_at_base_draw_the_tdp(name: str) -> None:
     m = machine.load(name)
     assert m.base_w() == pytest.approx(m.power.tdp_w, rel=0.01)
 
+@pytest.mark.parametrize("name, shared", [("xeon-6746e", [3 << 14]), ("sapphire-rapids", [])])
+def test_cores_that_share_an_l2(name: str, shared: list[int]) -> None:
+    e = qapi.machine(machine.load(name))
+    assert [leaf["eax"] for leaf in e["cpuid-set"] if (leaf["leaf"], leaf.get("sub")) == (4, 2)] \
+        == shared
+
+
 
 @pytest.mark.parametrize("name", machine.names())
 def test_power_falls_with_each_deeper_state_at_every_clock(name: str) -> None:

@@ -326,6 +326,8 @@ def cpuid_set(m: Machine) -> dict[LeafKey, Leaf]:
         (0x1, None): (0, 0, monitor | est, 0),
         (0x80000007, None): (0, 0, 0, 1 << 8),	# invariant TSC
     }
+    if m.features.l2_cores > 1:
+        out[0x4, 2] = (field(m.features.l2_cores * m.threads - 1, 14), 0, 0, 0)
     waitpkg = 1 << 5 if m.features.waitpkg else 0
     hybrid = 1 << 15 if m.features.core_type else 0
     if waitpkg or hybrid:

@@ -132,6 +132,7 @@ class Features:
     pkg_cstate_limit: Annotated[int, Range(0, 15)] = 0
     tj_max: Annotated[int, Range(1, 127)] = 100
     core_type: Annotated[int, Range(0, 255)] = 0	# CPUID 1AH, of a hybrid part
+    l2_cores: Annotated[int, Range(1, 64)] = 1	# Intel: that share an L2, as CPUID 4 says
     counter_unit: Annotated[int, Range(1, 1024)] = 1	# cycles of APERF and MPERF
     cppc_msrs: bool = False			# AMD: requests by MSRC001_02Bx
     cppc_highest: Ratio = 255			# AMD: performance at the top
