@@ -36,11 +36,11 @@
 #define CHAIN_LAG	(CHAIN_HALF / 4)	/* the most lost time that a rest makes up for */
 #define CHAIN_GONE	(32 * CHAIN_HALF)	/* after that a chain is forgotten: 1.07 s */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
-#define CHAIN_TRIES	2			/* a loop ends after this many that do not close it */
-#define CHAIN_GRAIN	64			/* less work is counted together with the next */
+#define CHAIN_TRIES	2			/* wake-ups that do not close a loop end it */
+#define CHAIN_GRAIN	64			/* less work is counted with the next */
 #define CHAIN_WAKE	256			/* an idle CPU may take this long to wake */
-#define CHAIN_OWN	8			/* a task asks for at most 8 times its utilization */
-#define CHAIN_HOLD	(HZ / 30 + 1)		/* then a CPU's request expires, in jiffies */
+#define CHAIN_OWN	8			/* at most 8 times a task's utilization */
+#define CHAIN_HOLD	(HZ / 30 + 1)		/* a CPU's request expires, in jiffies */
 #define CHAIN_UTIL_SHIFT	20
 #define CHAIN_FULL	((u32)SCHED_CAPACITY_SCALE << CHAIN_UTIL_SHIFT)
 

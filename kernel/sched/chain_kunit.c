@@ -138,8 +138,8 @@ static void test_hand(struct kunit *test)
 		/* a wake-up by one before it */
 		{ 7, 7, true, 2, 1, true }, { 6, 7, true, 2, 1, true }, { 6, 7, true, 0, 0, true },
 		/* strangers: a loop goes on, and ends */
-		{ 5, 7, true, 2, 1, false }, { 5, 7, true, 1, 0, false }, { 5, 7, true, 0, 0, true },
-		{ 71, 7, true, 2, 1, false },
+		{ 5, 7, true, 2, 1, false }, { 5, 7, true, 1, 0, false },
+		{ 5, 7, true, 0, 0, true }, { 71, 7, true, 2, 1, false },
 	};
 	static const struct {
 		u32 rest, own, slack;
@@ -152,6 +152,7 @@ static void test_hand(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		bool taken;
+		u32 clock = cases[i].own;
 
 		w = (struct sched_chain){ .clock = cases[i].own, .issued = cases[i].issued,
 					  .loop = cases[i].loop, .rest = 7 };
@@ -160,8 +161,9 @@ static void test_hand(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, w.handed, taken, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, w.loop, cases[i].then, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, w.issued, cases[i].issued && w.loop != 2, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, w.clock, taken ? cases[i].clock + 1 : cases[i].own,
-				    "row %d", i);
+		if (taken)
+			clock = cases[i].clock + 1;
+		KUNIT_EXPECT_EQ_MSG(test, w.clock, clock, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, w.rest, taken ? 9 : 7, "row %d", i);
 	}
 	for (i = 0; i < ARRAY_SIZE(rests); i++) {
@@ -597,12 +599,14 @@ static void test_scenes(struct kunit *test)
 			for (k = 0; k < TASKS + POOL; k++) {	/* strangers that never spoke */
 				actors[k].c.clock = 1000000 * k;
 				actors[k].c.rest = 5000000 * k;
-				actors[k].c.time = actors[k].own.time = begins[j];
+				actors[k].c.time = begins[j];
+				actors[k].own.time = begins[j];
 				actors[k].since = begins[j];
 			}
 			play(&scenes[i], actors, begins[j]);
 			for (k = 0; k < TASKS; k++) {
-				struct actor *a = &actors[scenes[i].pool && k == TASKS - 1 ? TASKS : k];
+				bool last = scenes[i].pool && k == TASKS - 1;
+				struct actor *a = &actors[last ? TASKS : k];
 				u32 want = scenes[i].need[k];
 				u32 is = chain_need(&a->c, a->own.util >> CHAIN_UTIL_SHIFT);
 
