@@ -2,10 +2,10 @@
 /*
  * Hold-off: does utilization need another performance level, and has it for long enough?
  *
- * The range of utilization that the present level does for begins a little below what it
- * was chosen for, so that noise does not change it, and grows by requests that needed no
- * change. It is known in one unit only: the capacity of the CPU, if utilization is
- * frequency-invariant.
+ * The range of utilization that needs the present level begins a little below what the
+ * level was chosen for, so that noise does not change it, and grows by requests that
+ * needed no change. It is valid in one unit only: the capacity of the CPU, if utilization
+ * is frequency-invariant.
  *
  * Utilization is in capacity units, with headroom; time is in ns of run queue clocks.
  * The caller serialises calls for one struct holdoff.
@@ -17,17 +17,17 @@
 #include <linux/minmax.h>
 #include <linux/time64.h>
 
-#define HOLDOFF_SMALL(unit)	((unit) / 16)	/* rises by less are small */
-#define HOLDOFF_LAST(unit)	((unit) / 32)	/* who needs all but this gets all */
+#define HOLDOFF_SMALL(unit)	((unit) / 16)	/* smaller rises are delayed */
+#define HOLDOFF_LAST(unit)	((unit) / 32)	/* a CPU that needs all but this gets all */
 #define HOLDOFF_NOISE(unit)	((unit) / 64)
 #define HOLDOFF_SETTLE		(10 * NSEC_PER_MSEC)
 
 /**
  * struct holdoff - what is known of the present level
- * @since: time since when a small rise has been needed; 0 if none was
- * @unit: capacity that the others are in units of; 0 if utilization is not invariant
+ * @since: time since when a small rise has been needed; 0 if none
+ * @unit: capacity that is the unit of @lo and @end; 0 if utilization is not invariant
  * @lo: lowest utilization that needs no change
- * @end: lowest above that needs one
+ * @end: lowest utilization above @lo that needs a change
  */
 struct holdoff {
 	u64	since;
@@ -36,7 +36,7 @@ struct holdoff {
 	u32	end;
 };
 
-/* Nothing is known, in units of @unit from now on. */
+/* Start with an unknown level; from now on the unit is @unit. */
 static inline void holdoff_forget(struct holdoff *h, u32 unit)
 {
 	h->unit = unit;
@@ -65,11 +65,11 @@ static inline void holdoff_set(struct holdoff *h, u32 util)
 	h->end = util < h->unit ? util + 1 : U32_MAX;
 }
 
-/* A small rise is needed: has it been for long enough? */
+/* A small rise is needed: has it been needed for long enough? */
 static inline bool holdoff_settled(struct holdoff *h, u64 now)
 {
 	h->since = h->since ?: now;
-	/* Clocks of CPUs differ: the wait may have begun later than now. */
+	/* Clocks of CPUs differ: the delay may have begun later than now. */
 	return (s64)(now - h->since) >= HOLDOFF_SETTLE;
 }
 

@@ -9,7 +9,7 @@
 #define MS(x)	((x) * (u64)NSEC_PER_MSEC)
 #define CAP	1024
 
-/* The range that needs no change after the level was set for @set and @learned needed none */
+/* The range that needs no change, after the level was set for @set and @learned needed none */
 static void test_range(struct kunit *test)
 {
 	static const struct {
@@ -50,7 +50,7 @@ static void test_range(struct kunit *test)
 	KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, 200), "all of a small CPU");
 }
 
-/* Of what is forgotten only what is learned again is known. */
+/* After a level was forgotten, the range is what is learned again. */
 static void test_forget(struct kunit *test)
 {
 	struct holdoff h = { };
@@ -70,7 +70,7 @@ static void test_forget(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, holdoff_has(&h, util), util == 500, "%u", util);
 }
 
-/* Requests of small rises, one after the other */
+/* Requests of small rises in sequence */
 static void test_settle(struct kunit *test)
 {
 	static const struct {
@@ -99,7 +99,7 @@ static void test_settle(struct kunit *test)
 	}
 }
 
-/* The wait began by the clock of a CPU that is 10 us ahead. */
+/* The delay began by the clock of a CPU that is 10 us ahead. */
 static void test_clock_ahead(struct kunit *test)
 {
 	static const struct {
