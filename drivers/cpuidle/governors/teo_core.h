@@ -180,7 +180,7 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
 /**
  * teo_choose - choose a state
  * @drv: the driver
- * @dev: the CPU, which tells what is disabled
+ * @dev: the CPU, whose usage says which states are disabled
  * @latency_req: latency limit
  * @table: the idle times that the states need
  * @row: the situation, or NULL if the times alone decide
@@ -248,7 +248,7 @@ static inline int teo_deep_column(const struct cpuidle_driver *drv)
 /**
  * teo_shallow - is the state shallow where a deeper one that is not can be entered?
  * @drv: the driver
- * @dev: the CPU, which tells what is disabled
+ * @dev: the CPU, whose usage says which states are disabled
  * @latency_req: latency limit
  * @deep: first column that is not shallow
  * @state: the state

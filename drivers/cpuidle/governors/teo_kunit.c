@@ -265,7 +265,7 @@ static void test_tick(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, teo_wants_tick_stopped(NULL, &f->table, 4 * MS - 1, 4 * MS));
 }
 
-/* What comes of a history: a share of idle times is short, the rest is long. */
+/* The result of a history: a share of idle times is short, the others are long. */
 struct history_case {
 	const char *name;
 	const struct test_table *states;

@@ -23,7 +23,7 @@ struct table_case {
 	u64		base;
 	u64		limits[TURBO_LIMIT_MSRS];
 	int		ret;
-	/* The rest is what they mean, unless ret is an error */
+	/* The meaning of the values, unless ret is an error */
 	u8		base_ratio;
 	struct turbo_bin bins[TURBO_BINS_MAX + 1];
 	/* freq_max / base frequency by the model's default, in 1/1024 */
