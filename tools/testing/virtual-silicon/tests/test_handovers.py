@@ -44,6 +44,7 @@ def test_parse() -> None:
 
 @pytest.mark.parametrize("rate, watts, why", [
     (90, 9, ""), (89, 8, "0.89 of shallow's rate"), (95, 9.6, "1.01 of its energy"),
+    (59.8, 6, "0.60 of shallow's rate"),
     (50, 4, "0.50 of shallow's rate, 0.83 of the base's rate"), (110, 11, "")])
 def test_cells_that_are_lost(rate: float, watts: float, why: str) -> None:
     found = handovers.missed(PART, samples(ours=(rate, watts), shallow=(100, 10), base=(60, 9)))

@@ -28,13 +28,17 @@ from ..bench import loads as bench
 HERE = Path(__file__).resolve().parent
 PLAN = HERE / "plan.toml"
 
-#: Column: kernel, and the variant of handovers.sh
-COLUMNS = {"base": ("base", "schedutil"), "stock": ("stock", "schedutil"),
-           "ours": ("patched", "schedutil"), "chains": ("patched", "chains"),
-           "ours-performance": ("patched", "performance"),
-           "performance": ("base", "performance"), "shallow": ("base", "shallow")}
+#: Column: kernel, the variant of handovers.sh, and the idle governor if not the part's
+COLUMNS = {"base": ("base", "schedutil", ""), "stock": ("stock", "schedutil", ""),
+           "ours": ("patched", "schedutil", ""), "ours-menu": ("patched", "schedutil", "menu"),
+           "no-chains": ("patched", "no-chains", ""), "no-choice": ("patched", "no-choice", ""),
+           "ours-performance": ("patched", "performance", ""),
+           "menu-performance": ("patched", "performance", "menu"),
+           "performance": ("base", "performance", ""), "shallow": ("base", "shallow", "")}
 #: Which are to reach the goals.
-OURS = ("ours", "chains")
+OURS = ("ours", "ours-menu")
+#: What a part has if it does not say.
+USUAL = tuple(c for c in COLUMNS if c not in ("no-chains", "no-choice", "menu-performance"))
 #: Of hops per second as in the column shallow.
 GOAL = 0.9
 #: What handovers.sh takes: options of handovers.c, or a program and its parameter.
@@ -52,7 +56,7 @@ class Part:
     hz: int
     idle: tuple[str, ...]
     loads: tuple[str, ...]
-    columns: tuple[str, ...] = tuple(COLUMNS)
+    columns: tuple[str, ...] = USUAL
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,9 @@ def guest(args: argparse.Namespace, part: Part, kernel: str) -> Guest:
              f"prepare_all '{' '.join(part.loads)}'")
     for idle in part.idle:
         for column in part.columns:
-            of, variant = COLUMNS[column]
+            of, variant, governor = COLUMNS[column]
             if of == kernel:
-                job.step(f"{idle}/{variant}", f"measure {idle} {variant} "
+                job.step(f"{idle}/{column}", f"measure {governor or idle} {variant} "
                          f"'{' '.join(part.loads)}' {args.repeat}")
     m = machine.load(part.machine)
     # Steps of time of 1 us: a CPU that another one wakes starts at the next.
@@ -158,7 +162,7 @@ def measure(args: argparse.Namespace, parts: list[Part]) -> dict[str, Samples]:
         for idle in part.idle:
             for column in part.columns:
                 if f"{part.name}-{COLUMNS[column][0]}" == g.name:
-                    for load, sample in parse(answer.text(f"{idle}/{COLUMNS[column][1]}")):
+                    for load, sample in parse(answer.text(f"{idle}/{column}")):
                         results[part.name][idle, load, column].append(sample)
     return results
 
@@ -168,7 +172,8 @@ HEAD = ("idle governor", "load", "setting", "rate", "rate least", "rate most", "
 NOTE = ("Rate: hops per second, or what a program does in a second: median, least, most. Time from "
         "the call that wakes a thread until it runs; energy of the package per hop: medians. The "
         "last columns: over the medians of shallow, which is the base with performance and "
-        "without states that take more than 20 us to leave, and of the base.")
+        "without states that take more than 20 us to leave, and of the base. Idle governor "
+        "installed: the kernel's default, menu on the base and stock, teo on ours.")
 
 
 def median(samples: list[Sample], name: str) -> float:
@@ -202,8 +207,10 @@ def missed(part: Part, samples: Samples) -> list[list[str]]:
     for key in samples:
         if key[2] not in OURS:
             continue
-        rate, energy, of_base = (over(samples, key, *of) for of in (
+        shares = (over(samples, key, *of) for of in (
             ("shallow", "rate"), ("shallow", "energy"), ("base", "rate")))
+        # As the table shows them
+        rate, energy, of_base = (None if share is None else round(share, 2) for share in shares)
         why = [text for text, bad in (
             (f"{rate or 0:.2f} of shallow's rate", rate is not None and rate < GOAL),
             (f"{energy or 0:.2f} of its energy", energy is not None and energy > 1),
@@ -219,7 +226,7 @@ def main() -> int:
     options.where(parser, "handovers")
     add = parser.add_argument
     add("--parts", type=options.words, default=list(parts))
-    add("--columns", type=options.words, default=list(COLUMNS))
+    add("--columns", type=options.words, default=[], help="in place of the parts'")
     add("--loads", type=str.split, help="those of handovers.sh, in place of the parts'")
     add("--base", default="base", help="the base's image")
     add("--patched", default="patched", help="our image")
@@ -233,7 +240,7 @@ def main() -> int:
     options.known(parser, args, "columns", COLUMNS)
     for load in args.loads or ():
         _check(load, "--loads")
-    chosen = [replace(p, columns=tuple(c for c in p.columns if c in args.columns),
+    chosen = [replace(p, columns=tuple(args.columns or p.columns),
                       loads=tuple(args.loads or p.loads))
               for p in (parts[name] for name in args.parts)]
     results = measure(args, chosen)
@@ -242,8 +249,8 @@ def main() -> int:
         publish(args.out / f"{part.name}.csv", HEAD, table(part, results[part.name]), NOTE)
     publish(args.out / "missed.csv", ("part", "idle governor", "load", "setting", "has"),
             [row for part in chosen for row in missed(part, results[part.name])],
-            f"Cells in which ours, without or with chains, has less than {GOAL} of shallow's rate, "
-            "more energy per hop than it, or a lower rate than the base.")
+            f"Cells in which ours, with its idle governor or with menu, has less than {GOAL} of "
+            "shallow's rate, more energy per hop than it, or a lower rate than the base.")
     return 0
 
 

@@ -17,14 +17,25 @@ deep()
 	done
 }
 
-# $1: idle governor; $2: schedutil, chains, performance, or shallow: that without deep states
+# $1: SIS_SHALLOW or NO_SIS_SHALLOW, where the kernel has it
+choice()
+{
+	_file=/sys/kernel/debug/sched/features
+	! grep -q SIS_SHALLOW $_file 2>/dev/null || put "$1" $_file
+}
+
+# $1: idle governor, or installed: what the kernel began with; $2: schedutil, that with
+# no-chains or no-choice of CPU, performance, or shallow: that without deep states
 variant()
 {
+	[ "$1" != installed ] || set -- "$INSTALLED" "$2"
 	put "$1" $CPU/cpuidle/current_governor && deep 0 || return
-	governor=$2 with=0
+	governor=$2 with=1
+	choice SIS_SHALLOW
 	case $2 in
 	shallow)	deep 1; governor=performance ;;
-	chains)		with=1 governor=schedutil ;;
+	no-chains)	with=0 governor=schedutil ;;
+	no-choice)	choice NO_SIS_SHALLOW; governor=schedutil ;;
 	esac
 	put $governor $CPU/cpu[0-9]*/cpufreq/scaling_governor || return
 	chains $with
@@ -33,6 +44,7 @@ variant()
 # $1: loads
 prepare_all()
 {
+	read -r INSTALLED <$CPU/cpuidle/current_governor || return
 	put performance $CPU/cpu[0-9]*/cpufreq/scaling_governor || return
 	STEPS=$(handovers)
 	echo "$STEPS steps of work in a us"
@@ -74,6 +86,6 @@ measure()
 			echo "$load $time $(run_load "$load" "$time" 2>&1)"
 		done
 	done
-	dmesg | grep -E "WARN|BUG|Call Trace|stall"
+	dmesg | grep -E "WARNING: CPU|BUG|Call Trace|stall"
 	true
 }
