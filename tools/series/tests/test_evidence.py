@@ -20,8 +20,7 @@ def value(name: str, column: str, **where: str) -> str:
 
 def gains() -> list[list[str]]:
     def hop(setting: str, column: str, load: str = "n=16") -> str:
-        return value("handovers/centre.csv", column, load=load, setting=setting,
-                     **{"idle governor": "menu"})
+        return value("handovers/centre.csv", column, load=load, setting=setting)
 
     def client(setting: str) -> str:
         return value("conversations/sapphire-rapids.csv", "of performance", load="tbench-1",
@@ -37,13 +36,14 @@ def gains() -> list[list[str]]:
         assert ours["patched"] == stock["patched"]
         return [what, ours["base"], stock["base"], "-", ours["patched"], "demo.csv"]
     full = ("handovers/centre.csv", "hops a second, pool of 16 threads")
+    four = ("base", "stock", "ours-menu", "ours")
     return [
         demo("ms until a light task that becomes busy has the highest clock", "a light task"),
         demo("thousand round trips a second through a pipe of two CPUs", "round trips"),
         demo("J of 5 s with a little work each 100 ms", "energy of 5 s"),
-        [full[1], *(hop(s, "rate") for s in ("base", "stock", "chains")), "-", full[0]],
-        ["mJ for each of these", *(hop(s, "mJ each") for s in ("base", "stock", "chains")), "-",
-         full[0]],
+        [full[1], *(hop(s, "rate") for s in four), full[0]],
+        ["mJ for each of these", *(hop(s, "mJ each") for s in four), full[0]],
+        ["with pauses of 500 us", *(hop(s, "rate", "p=500") for s in four), full[0]],
         ["one client of tbench, of its rate at the highest clock", client("base"), "-",
          client("with"), "-", "conversations/sapphire-rapids.csv"],
         ["us until a message is answered, median", messages("base menu"), "-",
@@ -53,8 +53,7 @@ def gains() -> list[list[str]]:
 
 def hwp() -> list[list[str]]:
     def hop(setting: str) -> str:
-        return value("handovers/centre.csv", "rate", load="n=16", setting=setting,
-                     **{"idle governor": "menu"})
+        return value("handovers/centre.csv", "rate", load="n=16", setting=setting)
 
     def better(load: str) -> str:
         row = {key: value("idle/loads.csv", key, load=load, setting="teo",
@@ -68,7 +67,7 @@ def hwp() -> list[list[str]]:
         return value("bench/summary.csv", "value", table="defaults", machine="e3-1240-v5",
                      load="geometric mean", setting=setting, measure=measure)
     return [
-        ["choice of CPU", f"{hop('performance')} hops a second become {hop('ours-performance')}"],
+        ["choice of CPU", f"{hop('performance')} hops a second become {hop('menu-performance')}"],
         ["teo", f"paced TCP {better('TCP, paced round trip')}, requests "
          f"{better('fio-like, requests')}, pipe {better('pipe, round trips')}"],
         ["C0.2", f"1 us of polling draws {polling('1 us polling, W', 'ours')} W instead of "
