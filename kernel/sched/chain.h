@@ -189,6 +189,8 @@ static inline u32 chain_woken(struct sched_chain *w, u64 now)
  * @own: utilization of the task itself
  *
  * A task that does little itself gains little from a higher clock, whatever it waits for.
+ *
+ * Return: utilization, 0 outside of a loop
  */
 static inline u32 chain_need(const struct sched_chain *c, unsigned long own)
 {

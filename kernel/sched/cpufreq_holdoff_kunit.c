@@ -23,7 +23,7 @@ static void test_range(struct kunit *test)
 		{ 15, { 15, 15 }, 0, 15 },
 		{ 0, { 0, 3 }, 0, 3 },
 		{ 1023, { 1023, 1023 }, 1007, 1023 },
-		{ 1024, { 1024, 1024 }, 1008, U32_MAX - 1 },	/* above the capacity is one level */
+		{ 1024, { 1024, 1024 }, 1008, U32_MAX - 1 },	/* above the capacity: one level */
 		{ 1280, { 1300, 1264 }, 1264, U32_MAX - 1 },
 		{ 1000, { 1024, 1000 }, 984, U32_MAX - 1 },
 	};

@@ -332,6 +332,8 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
  * teo_enable_device - start with nothing learned on a CPU
  * @drv: the driver, whose states are taken over
  * @dev: the CPU
+ *
+ * Return: 0
  */
 static int teo_enable_device(struct cpuidle_driver *drv,
 			     struct cpuidle_device *dev)

@@ -116,6 +116,8 @@ static inline void teo_table_init(struct teo_table *table,
  * T, and with d counted up to 3 T:
  *
  *	gain = (d - T) / T
+ *
+ * Return: the gain, where TEO_ONE is 1
  */
 static inline int teo_gain(const struct teo_column *col, s64 idle)
 {
@@ -214,11 +216,13 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
 }
 
 /**
- * teo_wants_tick_stopped - is the tick to be stopped?
+ * teo_wants_tick_stopped - should the tick be stopped?
  * @row: the situation, or NULL if @sleep alone decides
  * @table: the states
  * @sleep: time to the next timer event but the tick
  * @tick: tick period
+ *
+ * Return: true if it should.
  */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
@@ -252,6 +256,8 @@ static inline int teo_deep_column(const struct cpuidle_driver *drv)
  * @latency_req: latency limit
  * @deep: first column that is not shallow
  * @state: the state
+ *
+ * Return: true if so.
  */
 static inline bool teo_shallow(const struct cpuidle_driver *drv,
 			       const struct cpuidle_device *dev,
@@ -284,6 +290,8 @@ static inline int teo_class(s64 idle)
  *
  * Some time passes between the two moments, more on a slow CPU. Whatever else
  * comes in the last eighth makes no difference.
+ *
+ * Return: true if the timer ended it.
  */
 static inline bool teo_timer_ended(s64 measured, s64 sleep)
 {
@@ -297,6 +305,8 @@ static inline bool teo_timer_ended(s64 measured, s64 sleep)
  * @sleep: time to the next timer event at entry
  *
  * The exit latency is part of @measured, but the wake-up came before it.
+ *
+ * Return: the idle time until the wake-up, at most @sleep.
  */
 static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
 {
