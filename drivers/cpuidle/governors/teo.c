@@ -259,7 +259,7 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 			   stop ? cpu->sleep : cpu->delta);
 
 	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING) ||
-	    (row && teo_shallow(drv, dev, latency_req, cpu->deep, state)))
+	    teo_shallow(drv, dev, latency_req, cpu->deep, state))
 		*stop_tick = tick_stopped;
 	return state;
 }
