@@ -904,8 +904,9 @@ def highest_0(m: Machine, cpus: int) -> Steps:
 
 
 def nominal_by_one(m: Machine, cpus: int) -> Steps:
+    """Domains are built before firmware's figures are read, and again when a CPU goes."""
     yield "nominal", "cat $CPU/cpu[0-9]*/acpi_cppc/nominal_perf"
-    yield "domains", _DOMAINS
+    yield "domains", f"put 0 $CPU/cpu1/online; put 1 $CPU/cpu1/online; sleep 0.5; {_DOMAINS}"
 
 
 #: What acpi-cpufreq's own switch is set to.
