@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Named cases of one CPU: what the driver was told in the end, and how many calls computed
- * the utilisation. "cases NAME" prints "level min_perf requests computed". A level is in
- * MHz, on the path of ->adjust_perf() in units of capacity.
+ * Named cases of one CPU: the last request, and how many calls computed the utilisation.
+ * "cases NAME" prints "level min_perf requests computed". A level is in MHz, with
+ * ->adjust_perf() in units of capacity.
  */
 #include <stdbool.h>
 
@@ -64,7 +64,7 @@ static void invariance_on(void)
 	run(400, 600, true);
 }
 
-/* What was requested without invariance was not what the driver was told last. */
+/* The request without invariance was not the last one that the driver got. */
 static void invariance_off(void)
 {
 	shim_invariant = false;
@@ -150,7 +150,7 @@ static void real_time(void)
 	run(1000, 10, true);
 }
 
-/* It needed much, and idles for less than a tick since then. */
+/* It needed much, and has idled for less than a tick at a time since then. */
 static void short_idle(void)
 {
 	begin(false, 500);
@@ -166,7 +166,7 @@ static void no_nohz(void)
 	short_idle();
 }
 
-/* It did more than its estimate once, and idles for less than a tick since then. */
+/* It exceeded its estimate once, and has idled for less than a tick at a time since then. */
 static void once_saturated(void)
 {
 	begin(false, 500);

@@ -4,32 +4,32 @@
  * requests. The governor is compiled unmodified, GOVERNOR names its source. The oracle
  * knows what the scheduler, the driver and sysfs see, and nothing of the governor.
  *
- * The need of a CPU is worked out from the documented formulas in floating point. It is
- * a range, because the kernel's integers round down, and because the boost for IO may be
- * anything from nothing to its documented limit. A policy needs the most that one of its
- * CPUs does. In each call of the hook:
+ * The need of a CPU is computed from the documented formulas in floating point. It is a
+ * range, because the kernel's integers round down, and because the boost for IO may be
+ * anything up to its documented limit. A policy needs the most that one of its CPUs
+ * needs. "window" is the rate limit. Rules for each call of the hook, and what differs
+ * for "contract=ours" in brackets:
  *
- *  asked	what is requested is what the utilisation asks for in this call, or with
- *		the governor's thread in one since the thread last ran. "contract=ours":
- *		or all that a busy CPU may have, if it needs that but for 1/32; or what a
- *		CPU that was saturated needed since it last idled for long
- *  late	a rise is requested by the first call after the window. "contract=ours": on a
- *		busy CPU one of less than 1/16 when it has been wanted for SETTLE
- *  stuck	a fall is requested by the first call after the window if the CPU has idled
- *		for long.
- *		"contract=ours": by the first call of all after the CPU has idled, unless
- *		the CPU is idle and calls itself; if it is smaller than 1/64, perhaps never;
- *		with several CPUs a tick later, and so is one that a clamp asks for
- *  early	a fall of a CPU that has not idled for long since the last request, or a
- *		change in the window. "contract=ours": or that was saturated since then, but
- *		not below what it had before
- *  limits	the first call after a change of limits, and after the governor was started,
- *		requests what the utilisation asks for within the limits
+ *  asked	each request is what utilisation asks for in this call, or with the
+ *		governor's thread in a call since the thread last ran [or the maximum, if a
+ *		busy CPU needs all but 1/32 of it; or what a CPU that was saturated needed
+ *		since it last idled for long]
+ *  late	the first call after the window requests a rise [on a busy CPU one of less
+ *		than 1/16 once it has been needed for SETTLE]
+ *  stuck	the first call after the window requests a fall if the CPU has idled for long
+ *		[the first call of any CPU after it idled, unless the CPU is idle and calls
+ *		itself; a fall of less than 1/64 perhaps never; with several CPUs, or by a
+ *		clamp, a tick later]
+ *  early	no fall unless the CPU has idled for long since the last request, and no change
+ *		in the window [a CPU that was saturated since then may fall, but not below
+ *		what it had before]
+ *  limits	the first call after a change of limits, and after the start of the governor,
+ *		requests what utilisation asks for within the limits
  *  deadline	more deadline bandwidth is requested at once
- *  useless	the driver is asked for the frequency that it has
- *  floor	after each call out of the window, the driver knows the least performance that
- *		deadlines and clamps ask for. "contract=ours": 1/64 less, or 1/16 more
- *  remote	a CPU outside the policy requests nothing
+ *  useless	no request of the frequency that the driver has
+ *  floor	after each call out of the window, the driver knows the minimum performance
+ *		that deadlines and clamps ask for [1/64 less, or 1/16 more]
+ *  remote	a CPU outside of the policy requests nothing
  *
  * Capacity and frequency invariance change at any time.
  */
@@ -42,7 +42,7 @@
 
 #define SETTLE		(10 * MSEC)
 #define BUSY		max(3 * MSEC, shim_tick_ns)	/* a CPU may be saturated */
-#define BEHIND		10000	/* ns that clocks differ by at most */
+#define BEHIND		10000	/* largest difference of clocks, ns */
 #define ROUNDING	2.3	/* two roundings down, one of them before 5/4 */
 #define FAIR_SERVER	52428	/* 50 ms of 1 s, of 1 << BW_SHIFT */
 
@@ -87,9 +87,9 @@ static struct {
 	unsigned long level;		/* last requested; 0: nothing since the start */
 	u64 changed;			/* no later than this */
 	u64 decided;			/* by the clock of the CPU that did it */
-	u64 rising;			/* since when it has been due but for settling */
+	u64 rising;			/* since when only the delay holds it back */
 	u64 due;			/* since when the window is over; the same for */
-	u64 more, large_more, less;	/* what is wanted */
+	u64 more, large_more, less;	/* what is needed */
 	double floor_max[MAX_CPUS], floor_min[MAX_CPUS];	/* seen since the change */
 	bool limits;			/* nothing was requested since they changed */
 	bool applying;			/* the limits are being applied */
@@ -492,7 +492,6 @@ static void new_signals(int cpu)
 }
 
 static bool fair_server(void) { return !(st.features & BARE) && !shim_scx_switched_all; }
-
 
 static void wake(int cpu, unsigned int flags)
 {

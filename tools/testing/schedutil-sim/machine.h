@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * CPUs of one cpufreq policy, their driver, and what the scheduler's hook and the
- * governor's thread are called by. Included after the governor's source.
+ * CPUs of one cpufreq policy, their driver, and the callers of the scheduler's hook and
+ * of the governor's thread. Included after the governor's source.
  *
- * Whoever includes it defines request(), to which every request to the driver comes.
+ * The including file defines request(), which gets every request to the driver.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
@@ -116,7 +116,7 @@ static void deferred(u64 delay)
 
 static u64 clock_of(int cpu) { return m.now - m.behind[cpu]; }
 
-/* The scheduler, running on @from, tells of the utilisation of @cpu. */
+/* The scheduler, running on @from, calls the hook for @cpu. */
 static void call_hook(int from, int cpu, unsigned int flags)
 {
 	shim_cpu = from;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs the schedutil governor's source, unmodified, on a model of tasks, CPUs and
- * utilisation. The same program is made of the base's and of ours. The model decides,
- * not the host: equal arguments give equal output.
+ * utilisation. It is compiled with the base's source and with ours. It is independent of
+ * the host: equal arguments give equal output.
  *
  * What is modelled: utilisation of each task with a half-life of 32 periods of
  * 1.024 ms, on a clock that runs at the CPU's speed and catches up in idle; the
@@ -201,9 +201,9 @@ static void tick(int cpu)
 }
 
 /*
- * A core of the Sapphire Rapids machine file, no uncore. An idle one is in C1E, at the
- * lowest clock, in C1, at the clock asked for, where it takes 5 % of busy and its
- * leakage, or in C6, which takes nothing to speak of.
+ * A core of the Sapphire Rapids machine file, without uncore. An idle core is in C1E, at
+ * the lowest clock; in C1, at the requested clock, where it takes 5 % of busy plus its
+ * leakage; or in C6, which takes next to nothing.
  */
 static void account(u64 dt)
 {
@@ -267,9 +267,9 @@ static unsigned int wanted(void)
 
 /*
  * Scenarios: tasks of one CPU (two, if something migrates). A task works for
- * "work" ns at the highest frequency, then sleeps until the next period. If it is
- * TIMED, it is busy for so long at any frequency, then sleeps for up to a period. With a
- * QUOTA it always has work, and may be busy for so long in each period.
+ * "work" ns at the highest frequency, then sleeps until the next period. A TIMED one is
+ * busy for "work" ns at any frequency, then sleeps for up to a period. One with a QUOTA
+ * always has work, and may be busy for "work" ns in each period.
  */
 struct scenario {
 	const char *name;
@@ -442,10 +442,9 @@ static void play_light(u64 length)
 /*
  * A CPU-bound task in 50 phases of the tick, each in a slot of its own, so that they
  * are the same for each governor. "step" was light before, "new" has just been forked,
- * "return" used to be busy for 60 % of the time, "fall" has been CPU-bound for 300 ms
- * and becomes light: the others are ms until the highest frequency, this one ms for
- * which it stays. "behind" was just forked as well, @rest ms after the end of another's
- * burst of 300 ms.
+ * "return" used to be busy for 60 % of the time, "behind" has just been forked @rest ms
+ * after the end of another's burst of 300 ms: ms until the highest frequency. "fall" has
+ * been CPU-bound for 300 ms and becomes light: ms until the highest frequency ends.
  */
 static void run_rise(const char *mode, unsigned int rest)
 {
@@ -495,8 +494,8 @@ static void run_for(struct task *t, double work)
 }
 
 /*
- * 150 processes one after the other, each of up to @most us of work and with a pause of
- * @rest us behind it. A shell forks them, whose utilisation a new one begins with.
+ * 150 processes one after the other, each of up to @most us of work, with a pause of
+ * @rest us after it. A shell forks them; a new one begins with the shell's utilisation.
  * Output: ms, J, changes.
  */
 static void run_processes(unsigned int most, unsigned int rest)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What aperfmperf.c does with the counters: ticks that see any values in them, ratios of
- * CPUs of which firmware says nothing, and when freq_max is worked out.
+ * aperfmperf.c: ticks that see any values in the counters, ratios of CPUs for which
+ * firmware reports nothing, and when freq_max is computed.
  */
 #include <kunit/test.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Chains while nobody uses them: each hook of the scheduler is off, whether for want of
- * the governor or by NO_CHAINS, and what it knew before is not used afterwards.
+ * Unused chains: without the governor, or with NO_CHAINS, each hook of the scheduler is
+ * off, and what chains learned before is not used afterwards.
  */
 #include <kunit/test.h>
 #include <linux/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When intel_idle offers the state entered by UMWAIT, and what it is like: all
+ * When intel_idle offers the state entered by UMWAIT, and the state's properties: all
  * combinations of the option, the model, the CPU's features and states_off. And
  * which CPUs may poll by UMWAIT.
  */

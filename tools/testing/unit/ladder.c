@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ladder with disabled states and limits, whatever was before: it enters no disabled
- * state, none above the limit, gets to the deepest one that is left if idle times are
- * long, and to the shallowest if they are short.
+ * ladder with disabled states and limits, after any history: it enters only enabled
+ * states within the limit, gets to the deepest of these if idle times are long, and to
+ * the shallowest if they are short.
  */
 #include <kunit/test.h>
 
@@ -42,7 +42,7 @@ static bool allowed(unsigned int disabled, int i)
 	return !(disabled & 1 << i) && latency_ns[i] <= limit_ns;
 }
 
-/* A short rest: less than ladder wants of the state, and not less than its latency. */
+/* A short stay: less than ladder wants of the state, and at least its latency. */
 static int rest(bool is_short)
 {
 	bool stop_tick = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What sysfs shows of latencies and residencies: whole microseconds, of which a
- * latency limit admits the state and one less does not; 0 is for POLL only.
+ * Latencies and residencies in sysfs: whole microseconds. A limit of what is shown
+ * admits the state, one less excludes it; only POLL shows 0.
  */
 #include <kunit/test.h>
 #include <linux/cpuidle.h>

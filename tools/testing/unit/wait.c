@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rest by UMWAIT on a made-up CPU that executes one primitive after the other.
- * Something happens, a store or an interrupt, before each of them and in the middle
- * of each rest, in one run after the other: no wake-up may be slept through, no
- * interrupt may wait for the way out of the idle state, and no handler may run
- * without IBRS or before a rest.
+ * The wait by UMWAIT on a simulated CPU that executes one primitive after the other.
+ * In one run each, a store or an interrupt comes before each primitive and in the
+ * middle of each wait. Every wake-up has to end the wait, every interrupt has to be
+ * handled before the CPU leaves the idle state, and handlers run with IBRS on and
+ * after a wait only.
  */
 #include <kunit/test.h>
 #include <linux/cpuidle.h>
