@@ -24,6 +24,7 @@ static struct cpuidle_state states[CPUS];
 static struct cpumask smt[CPUS], select_mask;
 static struct sched_domain llc, *sd_llc[CPUS];
 static bool unequal, no_tick[CPUS];
+static unsigned long capacity[CPUS];
 static bool idle[CPUS];
 /* What has been read of a CPU, and after how many reads it begins to work */
 static unsigned int looks[CPUS], works_after[CPUS];
@@ -41,6 +42,7 @@ static unsigned int looks[CPUS], works_after[CPUS];
 		if ((m)->bits >> (c) & 1)
 #define cpu_smt_mask(c)			(&smt[c])
 #define sched_asym_cpucap_active()	unequal
+#define arch_scale_cpu_capacity(c)	capacity[c]
 #define SD_ASYM_PACKING			1
 #define HK_TYPE_TICK			0
 #define housekeeping_cpu(c, type)	(!no_tick[c])
@@ -77,7 +79,8 @@ static bool available_idle_cpu(int cpu)
 }
 
 // FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle
-// FROM kernel/sched/fair.c: idled_later may_replace select_shallow_cpu
+// FROM kernel/sched/fair.c: idled_later capacity_greater larger may_replace
+// FROM kernel/sched/fair.c: select_shallow_cpu
 
 /* A CPU is busy without @exit_us, and idles in no state with 0. @stamp: when it went idle */
 static void rest(int cpu, int exit_us, u64 stamp)
@@ -97,7 +100,7 @@ static const struct row {
 	int threads;		/* of a core, with numbers that follow each other */
 	int exit_us[12];
 	u64 stamp[12];
-	bool unequal;		/* CPUs have different capacities */
+	int little[3];		/* have less capacity; 1 and 4 have a little less than 1024 */
 	int no_tick, works, reads;	/* works: a CPU that begins to, after so many reads of it */
 	bool turbo;		/* CPUs have different turbo clocks */
 } rows[] = {
@@ -131,8 +134,12 @@ static const struct row {
 	  { BUSY, LIGHT, LIGHT, LIGHT, DEEP }, { 0, 5, 6, 9, 8 } },
 	{ "the waker is in another LLC", 1, 2, 11, ~0, 0x007, 1,
 	  { BUSY, DEEP, LIGHT }, { 0, 5, 6 } },
-	{ "CPUs of unequal capacity", 1, 1, 0, ~0, ~0, 1,
-	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, true },
+	{ "none with less capacity", 1, 4, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, { 2, 3 } },
+	{ "one with more capacity", 2, 1, 0, ~0, ~0, 1,
+	  { BUSY, LIGHT, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, { 2, 3 } },
+	{ "a little less capacity", 3, 4, 0, ~0, ~0, 1,
+	  { BUSY, BUSY, LIGHT, DEEP, LIGHT }, { 0, 5, 6, 9, 8 }, { 2 } },
 	{ "a CPU without tick is left alone", 1, 4, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, LIGHT, LIGHT }, { 0, 5, 6, 9, 8 }, .no_tick = 3 },
 	{ "a CPU without tick keeps its tasks", 1, 1, 0, ~0, ~0, 1,
@@ -178,6 +185,7 @@ static void machine(unsigned int threads, u64 domain)
 	memset(works_after, 0, sizeof(works_after));
 	for (int i = 0; i < CPUS; i++) {
 		rest(i, BUSY, 0);
+		capacity[i] = i % 3 == 1 ? 1000 : 1024;
 		smt[i].bits = ((1ull << threads) - 1) << i / threads * threads;
 		sd_llc[i] = domain >> i & 1 ? &llc : NULL;
 	}
@@ -191,7 +199,9 @@ static void rows_test(struct kunit *test)
 			rest(i, row->exit_us[i] || row->stamp[i] ? row->exit_us[i] : BUSY,
 			     row->stamp[i]);
 		}
-		unequal = row->unequal;
+		for (int i = 0; i < 3 && row->little[i]; i++)
+			capacity[row->little[i]] = 400;
+		unequal = row->little[0];
 		no_tick[row->no_tick] = row->no_tick;
 		works_after[row->works] = row->reads;
 		llc.flags = row->turbo ? SD_ASYM_PACKING : 0;
