@@ -51,6 +51,12 @@ def test_cells_that_are_lost(rate: float, watts: float, why: str) -> None:
     assert [row[-1] for row in found] == [why] * bool(why)
 
 
+def test_power_that_cannot_be_read() -> None:
+    of = samples(ours=(95, 0), shallow=(100, 0), base=(60, 0))
+    assert handovers.table(PART, of)[1][-4:] == ["0", "0.95", "", "1.58"]
+    assert not handovers.missed(PART, of)
+
+
 def test_table_is_of_medians() -> None:
     of = samples(ours=(50, 5), shallow=(100, 10))
     of["menu", "n=4", "ours"] += [handovers.Sample(rate, 4, 9, 20, 5) for rate in (40, 90)]

@@ -181,9 +181,10 @@ def median(samples: list[Sample], name: str) -> float:
 
 
 def over(samples: Samples, key: Key, other: str, name: str) -> float | None:
-    """Of the median in the other column."""
+    """Of the median in the other column. Where power cannot be read, energies are 0."""
     reference = samples.get((*key[:2], other))
-    return median(samples[key], name) / median(reference, name) if reference else None
+    whole = median(reference, name) if reference else 0
+    return median(samples[key], name) / whole if whole else None
 
 
 def table(part: Part, samples: Samples) -> list[list[str]]:
