@@ -46,7 +46,10 @@ static u64 chain_clock(struct rq *rq)
 
 static u32 chain_capacity(struct rq *rq)
 {
-	return cap_scale(arch_scale_cpu_capacity(cpu_of(rq)), arch_scale_freq_capacity(cpu_of(rq)));
+	int cpu = cpu_of(rq);
+
+	/* A tick of another CPU may write its scale meanwhile. */
+	return data_race(cap_scale(arch_scale_cpu_capacity(cpu), arch_scale_freq_capacity(cpu)));
 }
 
 /*
