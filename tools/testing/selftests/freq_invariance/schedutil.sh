@@ -27,11 +27,14 @@ choose()
 }
 
 # Highest of five readings while a CPU of the policy is busy. $1: policy
+# A CPU that nohz_full= names has a tick, in which schedutil acts, with two tasks only.
 busy_khz()
 {
 	cpu=$(cut -d' ' -f1 "$1/affected_cpus")
 	taskset -c "$cpu" sh -c 'while :; do :; done' &
 	load=$!
+	taskset -c "$cpu" sh -c 'while :; do :; done' &
+	load="$load $!"
 	highest=0
 	sleep 1
 	for look in 1 2 3 4 5; do
@@ -39,8 +42,8 @@ busy_khz()
 		[ "$khz" -gt "$highest" ] && highest=$khz
 		sleep 0.1
 	done
-	kill "$load"
-	wait "$load" 2>/dev/null
+	kill $load
+	wait $load 2>/dev/null
 	echo "$highest"
 }
 
