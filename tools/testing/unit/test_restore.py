@@ -63,7 +63,9 @@ def begin(script: str, root: Path) -> subprocess.Popen[bytes]:
         text = text.replace(real, f"{root}/{copy}")
     (root / "test").mkdir()
     (root / "test/script").write_text(text)
-    return subprocess.Popen(["sh", root / "test/script"], stdout=subprocess.DEVNULL,
+    # What is ignored when a shell begins it cannot trap; nohup ignores SIGHUP.
+    return subprocess.Popen(["env", "--default-signal", "sh", root / "test/script"],
+                            stdout=subprocess.DEVNULL,
                             stderr=subprocess.DEVNULL, start_new_session=True,
                             env={"PATH": f"{root}/bin:{os.environ['PATH']}"})
 
@@ -80,5 +82,8 @@ def test_all_is_set_back(script: str, end: str, tmp_path: Path) -> None:
             assert child.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)
         os.killpg(child.pid, signal.Signals[f"SIG{end}"])
-        assert child.wait(60)
+        try:
+            assert child.wait(60)
+        finally:
+            child.kill()
     assert contents(tmp_path) == before
