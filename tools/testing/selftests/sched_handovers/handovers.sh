@@ -9,7 +9,6 @@ cd "$(dirname "$0")" || exit 1
 . ../kselftest/ktap_helpers.sh
 
 CPU=/sys/devices/system/cpu
-TRACING=/sys/kernel/tracing
 # Of 100 hops without deep states. Sanitizers make the kernel slower: the environment may
 # ask for less.
 SHARE=${SHARE:-70}
@@ -40,21 +39,6 @@ hops()
 	./handovers -c "$steps" -s 0.3 "$@" | cut -d' ' -f1
 }
 
-# Does a probe show where the choice takes another CPU than the first?
-shows()
-{
-	echo 'r:shallow select_shallow_cpu from=$arg2:s32 to=$retval:s32' \
-		>>$TRACING/kprobe_events || return
-	: >$TRACING/trace
-	echo 1 >$TRACING/events/kprobes/shallow/enable
-	hops -n 16 >/dev/null
-	echo 0 >$TRACING/events/kprobes/shallow/enable
-	moved=$(awk -F'[ =]' '/ shallow: / && $(NF - 2) != $NF' $TRACING/trace | wc -l)
-	echo -:shallow >>$TRACING/kprobe_events
-	echo "# $moved wake-ups elsewhere"
-	[ "$moved" -gt 0 ]
-}
-
 # $@: load
 as_fast()
 {
@@ -75,16 +59,10 @@ old=$(cat $CPU/cpufreq/policy*/scaling_governor 2>/dev/null)
 old_idle=$(cat $CPU/cpuidle/current_governor)
 governors performance menu
 steps=$(./handovers)
-ktap_set_plan 5
+ktap_set_plan 4
 ktap_test_result "a pool of 16" as_fast -n 16
 ktap_test_result "a pool of 16, 60 us" as_fast -n 16 -w 60
 ktap_test_result "a ring of 16" as_fast -n 16 -o ring
 ktap_test_result "a pool of 16, by epoll" as_fast -n 16 -m epoll
-[ -e $TRACING/trace ] || mount -t tracefs none $TRACING
-if [ -e $TRACING/kprobe_events ]; then
-	ktap_test_result "the choice can be traced" shows
-else
-	ktap_test_skip "the choice can be traced"
-fi
 governors "" "$old_idle"
 ktap_finished
