@@ -105,7 +105,7 @@ def test_package_state_is_what_turbostat_reads_and_energy_shows(result: Result) 
     # turbostat's window is some ms longer, and no CPU sleeps in all of them
     around = table.seconds - seen.seconds
     read_s = table.summary["Pkg%pc6"] / 100 * table.seconds
-    assert -0.001 <= read_s - asleep_s <= around + 0.001
+    assert -0.001 <= read_s - asleep_s <= around + 0.002
     assert table.summary["Pkg%pc2"] == 0
 
 
