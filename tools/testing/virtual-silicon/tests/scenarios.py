@@ -207,8 +207,10 @@ def smt(m: Machine, cpus: int) -> Steps:
     yield "topology", "dump $CPU/cpu[0-9]*/topology/thread_siblings_list"
     for name, which in (("one", "2"), ("siblings", "2-3"), ("cores", "2,4")):
         yield name, _load(f"-c {which} -t 0.2", SMT_MARKS[name])
+    # In a shallow state the sibling's request counts as well: C6 alone, until it runs.
     yield ("requests", _clock(800_000, "put 2000000 $CPU/cpu3/cpufreq/scaling_setspeed; ")
-           + "vs-load -c 2 -t 0.1 -m 46; vs-load -c 2-3 -t 0.1 -m 48")
+           + "put 1 $CPU/cpu3/cpuidle/state[012]/disable; vs-load -c 2 -t 0.1 -m 46; "
+           + "put 0 $CPU/cpu3/cpuidle/state[012]/disable; vs-load -c 2-3 -t 0.1 -m 48")
 
 
 def messages(m: Machine, cpus: int) -> Steps:
