@@ -66,7 +66,7 @@ class Guests:
             name, m, s.cpus, paths.kernel(self._kernels[s.kernel]), Job(), s.append,
             s.faults.rstrip("\n"), trace=True, mode=s.mode, compact=False,
             limits=boot.Limits(boot=120, silence=120, overall=300)))
-        return replace(c, job=s.job(m) if job is None else job)
+        return replace(c, rtc=s.rtc, job=s.job(m) if job is None else job)
 
     def close(self) -> None:
         """Boots that nobody waits for any more are not begun."""

@@ -34,6 +34,7 @@ class Scenario:
     append: str = PASSIVE
     faults: str = ""		# lines of a fault file
     mode: str = "deterministic"
+    rtc: str = "vm"
     time: dict[str, int] = field(default_factory=dict)	# in place of the machine's
 
     def job(self, m: Machine) -> bytes:
@@ -615,7 +616,7 @@ def suspend(m: Machine, cpus: int) -> Steps:
     counters = "; ".join(f"echo cpu {cpu}; vs-msr {cpu} 0xe7 0xe8" for cpu in range(cpus))
     alarm = "/sys/class/rtc/rtc0/wakealarm"
     yield "before", f"vs-load -c all -t 0.5; cat /sys/power/mem_sleep; {counters}; {_SHOW}"
-    yield ("suspend", f"put 0 {alarm}; put +2 {alarm}; put mem /sys/power/state; {counters}; "
+    yield ("suspend", f"put 0 {alarm}; put +5 {alarm}; put mem /sys/power/state; {counters}; "
            f"{_SHOW}")
     for khz in SUSPEND_KHZ:
         yield (f"after-{khz}", f"put {khz} {_FREQ}/scaling_max_freq; {SETTLE}; "
@@ -987,8 +988,8 @@ SCENARIOS: dict[str, Scenario] = {
     "utilisation-off": _patched(
         utilisation_off, append=PASSIVE + " aperfmperf.freq_max=off",
         faults=f"{utilisation.CPU} limit ratio={LIMITED_RATIO} at=0s\n"),
-    # Virtual time stands still while the machine sleeps, where it follows instructions
-    "suspend": _patched(suspend, append=FOUR, mode="free"),
+    # Time that follows instructions stands still while the machine sleeps
+    "suspend": _patched(suspend, append=FOUR, rtc="host"),
     "invariance-hybrid": _patched(
         partial(mixed, on=MIXED["invariance-hybrid"]), "core-i9-12900k", cpus=4),
     "invariance-mixed-amd": _patched(

@@ -56,6 +56,7 @@ class Config:
     out: Path
     job: bytes = b""
     mode: str = "free"
+    rtc: str = "vm"		# "host": goes on while a deterministic guest is suspended
     append: str = ""
     trace: bool = True
     compact: bool = False	# compressed, as trace.gz
@@ -104,12 +105,12 @@ def _cpu_option(m: Machine) -> str:
     ])
 
 
-def _accel_options(mode: str) -> list[str]:
+def _accel_options(mode: str, rtc: str) -> list[str]:
     if mode == "free":
         return ["-accel", "tcg,thread=multi"]
     if mode == "deterministic":
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
-                "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", "1"]
+                "-rtc", f"base=2026-01-01T00:00:00,clock={rtc}", "-seed", "1"]
     raise UsageError(f"unknown time mode {mode!r}; there are: {', '.join(MODES)}")
 
 
@@ -136,11 +137,11 @@ def kernel_command_line(c: Config) -> str:
     return " ".join(words + c.append.split())
 
 
-def cpu_options(m: Machine, cpus: int, mode: str) -> list[str]:
+def cpu_options(m: Machine, cpus: int, mode: str, rtc: str = "vm") -> list[str]:
     """The CPUs and their time, and the firmware that starts them."""
     sockets, threads = m.sockets(cpus), m.threads
     return [
-        *FIRMWARE_OPTIONS, *_accel_options(mode), "-cpu", _cpu_option(m),
+        *FIRMWARE_OPTIONS, *_accel_options(mode, rtc), "-cpu", _cpu_option(m),
         "-smp", f"{cpus},sockets={sockets},cores={cpus // sockets // threads},"
         f"threads={threads}"]
 
@@ -155,7 +156,7 @@ def _boot_options(c: Config) -> list[str]:
 def machine_options(c: Config) -> list[str]:
     """Everything but where the serial ports go."""
     return [
-        str(c.qemu), *cpu_options(c.machine, c.cpus, c.mode), *_model_options(c),
+        str(c.qemu), *cpu_options(c.machine, c.cpus, c.mode, c.rtc), *_model_options(c),
         "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
         "-no-reboot", "-m", str(MEMORY_MIB),
         "-acpitable", f"file={_escape(str(c.out / 'ssdt.aml'))}",
