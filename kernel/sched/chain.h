@@ -141,7 +141,7 @@ static inline void chain_new(struct sched_chain *c, u64 now)
  * @clock: the waker's
  *
  * Return: the wakee takes over what the waker hands it. In a loop it takes nothing from a
- * stranger, whose wake-ups only end the loop if there are two in a row.
+ * stranger.
  */
 static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
 {
@@ -152,9 +152,9 @@ static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
 		w->loop = CHAIN_TRIES;
 		w->issued = false;
 	} else if (w->loop) {
-		w->loop--;
 		if (!near)
 			return false;
+		w->loop--;
 	}
 	w->slack = max(slack, 0);
 	w->rest = rest;
@@ -168,16 +168,21 @@ static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
  * @w: its chain
  * @now: present time
  *
+ * A wake-up by a stranger, a timer or a device counts against the loop, which a child may
+ * have from its parent: two in a row end it.
+ *
  * Return: for how long the chain rested
  */
 static inline u32 chain_woken(struct sched_chain *w, u64 now)
 {
 	u32 passed = chain_pass(w, now), slack = passed;
 
-	if (!w->handed)
+	if (!w->handed) {
 		w->rest += passed;
-	else if (w->loop)
+		w->loop -= w->loop > 0;
+	} else if (w->loop) {
 		slack = w->slack;
+	}
 	w->handed = false;
 	w->ran += passed - min(slack, passed);
 	return slack;
