@@ -2,6 +2,7 @@
 """Tables and pictures of the documents: which are older than what they describe."""
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -40,14 +41,25 @@ def load(file: Path = FILE) -> list[Figure]:
     return out
 
 
+@functools.cache
+def _code(top: Path, blob: str) -> str:
+    """Of a patch, what stands below its message."""
+    message, _, code = git.run("cat-file", "blob", blob, repo=top).partition("\n---\n")
+    return code or message
+
+
 def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") -> str:
-    """Of the content of files and directories, as committed."""
+    """Of the content of files and directories, as committed, without messages of patches."""
     content = []
     for path in sorted(inputs):
         listed = git.run("ls-tree", "-r", commit, "--", path, repo=top)
         if not listed:
             raise Fail(f"{FILE.name}: {path} is not in the repository")
-        content.append(listed)
+        for line in listed.splitlines():
+            if line.endswith(".patch"):
+                line = _code(top, line.split()[2])
+            if not line.endswith("/cover-letter"):
+                content.append(line)
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:12]
 
 

@@ -66,6 +66,14 @@ def test_stale_until_made(top: Path) -> None:
     assert len(lines) == 1 and lines[0][1].startswith("made_from = ")
 
 
+def test_words_of_a_patch_make_nothing_older(top: Path) -> None:
+    def version(message: str, code: str) -> str:
+        commit(top, **{"a.patch": f"Subject: {message}\n---\n\n{code}\n"})
+        return figures.version(["a.patch", "data"], top)
+
+    assert version("x", "+1") == version("y", "+1") != version("y", "+2")
+
+
 def test_tables_have_command_and_version(top: Path) -> None:
     """Once, however often they are made; other files of the directory stay as they are."""
     file = top / "figures.toml"
