@@ -37,6 +37,7 @@
 #define CHAIN_GONE	(32 * CHAIN_HALF)	/* after that a chain is forgotten: 1.07 s */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
 #define CHAIN_TRIES	2			/* wake-ups that do not close a loop end it */
+#define CHAIN_REST	(4 * CHAIN_HALF)	/* so long a rest ends it, in 1 or more parts */
 #define CHAIN_GRAIN	64			/* less work is counted with the next */
 #define CHAIN_WAKE	256			/* an idle CPU may take this long to wake */
 #define CHAIN_OWN	8			/* at most 8 times a task's utilization */
@@ -141,7 +142,7 @@ static inline void chain_new(struct sched_chain *c, u64 now)
  * @clock: the waker's
  *
  * Return: the wakee takes over what the waker hands it. In a loop it takes nothing from a
- * stranger.
+ * stranger, whose wake-ups only end the loop if there are two in a row.
  */
 static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
 {
@@ -152,9 +153,9 @@ static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
 		w->loop = CHAIN_TRIES;
 		w->issued = false;
 	} else if (w->loop) {
+		w->loop--;
 		if (!near)
 			return false;
-		w->loop--;
 	}
 	w->slack = max(slack, 0);
 	w->rest = rest;
@@ -168,8 +169,9 @@ static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
  * @w: its chain
  * @now: present time
  *
- * A wake-up by a stranger, a timer or a device counts against the loop, which a child may
- * have from its parent: two in a row end it.
+ * Long rests that timers, devices or strangers end also end the loop, which a child may have
+ * from its parent. Short ones do not, however many: a stranger would take the task out of its
+ * chain.
  *
  * Return: for how long the chain rested
  */
@@ -179,7 +181,9 @@ static inline u32 chain_woken(struct sched_chain *w, u64 now)
 
 	if (!w->handed) {
 		w->rest += passed;
-		w->loop -= w->loop > 0;
+		w->slack += passed;
+		if (w->slack > CHAIN_REST)
+			w->loop = 0;
 	} else if (w->loop) {
 		slack = w->slack;
 	}

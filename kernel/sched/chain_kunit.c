@@ -137,9 +137,9 @@ static void test_hand(struct kunit *test)
 		{ 8, 7, false, 0, 0, true }, { 8, 7, false, 2, 1, true },
 		/* a wake-up by one before it */
 		{ 7, 7, true, 2, 1, true }, { 6, 7, true, 2, 1, true }, { 6, 7, true, 0, 0, true },
-		/* strangers: a loop goes on; chain_woken() counts */
-		{ 5, 7, true, 2, 2, false }, { 5, 7, true, 1, 1, false },
-		{ 5, 7, true, 0, 0, true }, { 71, 7, true, 2, 2, false },
+		/* strangers: a loop goes on, and ends */
+		{ 5, 7, true, 2, 1, false }, { 5, 7, true, 1, 0, false },
+		{ 5, 7, true, 0, 0, true }, { 71, 7, true, 2, 1, false },
 	};
 	static const struct {
 		u32 rest, own, slack;
@@ -160,8 +160,7 @@ static void test_hand(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, taken, cases[i].taken, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, w.handed, taken, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, w.loop, cases[i].then, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, w.issued,
-				    cases[i].issued && !(taken && w.loop == 2), "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.issued, cases[i].issued && w.loop != 2, "row %d", i);
 		if (taken)
 			clock = cases[i].clock + 1;
 		KUNIT_EXPECT_EQ_MSG(test, w.clock, clock, "row %d", i);
@@ -202,7 +201,38 @@ static void test_woken(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, c.rest, cases[i].rest, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d", i);
 		KUNIT_EXPECT_FALSE_MSG(test, c.handed, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, c.loop, cases[i].handed && cases[i].loop, "row %d", i);
+	}
+}
+
+/*
+ * Sleeps that a timer ends, until the loop of a child, say, ends; not if a task of the loop
+ * wakes it in between.
+ */
+static void test_timers(struct kunit *test)
+{
+	static const struct {
+		u32 sleep, number;
+		bool handed;
+		u8 loop;
+	} cases[] = {
+		{ CHAIN_REST, 1, false, 2 }, { CHAIN_REST + 1, 1, false, 0 },
+		{ MS(80), 1, false, 2 }, { MS(80), 2, false, 0 }, { MS(80), 10, true, 2 },
+		{ MS(1), 100, false, 2 }, { MS(1), 150, false, 0 }, { MS(1), 150, true, 2 },
+	};
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sched_chain c = { .loop = 2 };
+
+		for (j = 0; j < cases[i].number; j++) {
+			woken(&c, c.time + cases[i].sleep, FULL);
+			c.issued = true;
+			if (cases[i].handed) {
+				chain_hand(&c, c.rest, c.clock + 1);
+				woken(&c, c.time + MS(500), FULL);
+			}
+		}
+		KUNIT_EXPECT_EQ_MSG(test, c.loop, cases[i].loop, "row %d", i);
 	}
 }
 
@@ -265,7 +295,7 @@ static void test_gone(struct kunit *test)
 			else
 				woken(&c, now, FULL);
 			KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d.%d", i, how);
-			KUNIT_EXPECT_EQ_MSG(test, c.loop, gone ? 0 : how == 1 ? 1 : 2,
+			KUNIT_EXPECT_EQ_MSG(test, c.loop, gone || how == 1 ? 0 : 2,
 					    "row %d.%d", i, how);
 			KUNIT_EXPECT_EQ_MSG(test, c.issued, !gone && how, "row %d.%d", i, how);
 			KUNIT_EXPECT_EQ_MSG(test, c.rest, 9 + (how == 0 ? 0 : how == 1 || gone ?
@@ -524,6 +554,11 @@ static const struct scene scenes[] = {
 	  { { 250, 'a', 'b' }, { 250, 'a', '-' }, { 500, 'b', '-' }, { 500, 'c', '+' },
 	    { 500, 'c', 'b' }, { 500, 'c', '-' }, { 750, 'b', 'a' }, { 750, 'b', '-' } },
 	  { 1024, 1024, 0 } },
+	{ "turns, and two timers and a bystander's softirq between", 1000, FULL, 0,
+	  { { 100, 'a', '-' }, { 150, 'a', '+' }, { 250, 'a', '-' }, { 300, 'a', '+' },
+	    { 350, 'a', '-' }, { 400, 'c', '+' }, { 400, 'c', 'a' }, { 400, 'c', '-' },
+	    { 500, 'a', 'b' }, { 500, 'a', '-' }, { 1000, 'b', 'a' }, { 1000, 'b', '-' } },
+	  { 870, 870, 0 } },
 };
 
 /* A task, and the same task if no other ever woke it, whose average is its utilization */
@@ -628,6 +663,7 @@ static struct kunit_case chain_cases[] = {
 	KUNIT_CASE(test_rest),
 	KUNIT_CASE(test_hand),
 	KUNIT_CASE(test_woken),
+	KUNIT_CASE(test_timers),
 	KUNIT_CASE(test_run),
 	KUNIT_CASE(test_gone),
 	KUNIT_CASE(test_new),

@@ -12,7 +12,8 @@
  * @ran: work that is not in @util yet
  * @lag: time lost to a low clock that no rest has made up for
  * @rest: how long the chain has rested, with an arbitrary origin
- * @slack: for how much of its sleep the chain rested, if a task woke it
+ * @slack: for how much of its sleep the chain rested, when a task woke it last, and all
+ *	sleeps since
  * @clock: logical clock: number of wake-ups that led here, with an arbitrary origin
  * @loop: the task is in a loop, for this many more wake-ups that do not close it
  * @issued: the task has woken another since the loop was last closed
