@@ -25,7 +25,7 @@ static void request(unsigned long l, unsigned long min_perf)
 	requests++;
 }
 
-static bool keeps_tick;		/* what it idles is shorter than a tick */
+static bool short_idles, keeps_tick;	/* while it idles */
 
 /* Calls each ms for @ms of a CPU that needs @util, and idles now and then if @idles */
 static void run(unsigned int ms, unsigned long util, bool idles)
@@ -38,10 +38,16 @@ static void run(unsigned int ms, unsigned long util, bool idles)
 	rq->cfs.avg = (struct sched_avg){ util, util, util };
 	for (unsigned int i = 0; i < ms; i++) {
 		m.now += MSEC;
-		if (idles && !(i % 8))
-			rq->clock_idle = m.now, rq->idle_calls += !keeps_tick;
+		if (idles && !(i % 8)) {
+			rq->curr = rq->idle;
+			rq->idle_stamp = m.now;
+			rq->idle_calls += !keeps_tick;
+			m.now += short_idles ? 0 : 2 * shim_tick_ns;
+			rq->clock_idle = m.now;
+		}
 		m.now += 1000;
 		call_hook(0, 0, 0);
+		rq->curr = &m.running[0];
 	}
 }
 
@@ -110,6 +116,7 @@ static void rate_limit(void)
 {
 	begin(false, 10000);
 	run(30, 100, true);
+	short_idles = true;
 	requests = 0;
 	for (unsigned long util = 200; util <= 900; util += 110)
 		run(1, util, true);
@@ -155,15 +162,17 @@ static void short_idle(void)
 {
 	begin(false, 500);
 	run(50, 700, true);
-	keeps_tick = true;
+	short_idles = true;
 	run(200, 100, true);
 }
 
 /* The tick cannot stop, whatever it idles. */
 static void no_nohz(void)
 {
-	tick_nohz_enabled = false;
-	short_idle();
+	begin(false, 500);
+	run(50, 700, true);
+	keeps_tick = true;
+	run(200, 100, true);
 }
 
 /* It exceeded its estimate once, and has idled for less than a tick at a time since then. */
@@ -171,7 +180,7 @@ static void once_saturated(void)
 {
 	begin(false, 500);
 	run(50, 100, true);
-	keeps_tick = true;
+	short_idles = keeps_tick = true;
 	m.running[0].se.avg.util_est = 60;
 	for (int i = 0; i < 7; i++) {
 		m.now += MSEC;
@@ -185,7 +194,7 @@ static void saturated_at(unsigned long util, unsigned long capacity)
 {
 	begin(false, 500);
 	run(50, 100, true);
-	keeps_tick = true;
+	short_idles = keeps_tick = true;
 	run(1, util, true);
 	m.running[0].se.avg.util_est = 60;
 	for (int i = 0; i < 14; i++) {

@@ -16,9 +16,9 @@
  *		since it last idled for long]
  *  late	the first call after the window requests a rise [on a busy CPU one of less
  *		than 1/16 once it has been needed for SETTLE]
- *  stuck	the first call after the window requests a fall if the CPU has idled for long
- *		[the first call of any CPU after it idled, unless the CPU is idle and calls
- *		itself; a fall of less than 1/64 perhaps never; with several CPUs, or by a
+ *  stuck	the first call after the window requests a fall if the CPU has idled for long,
+ *		so that its tick stopped [in the first call of
+ *		any CPU that leaves idle after more than a tick, unless the CPU is idle and calls itself; a fall of less than 1/64 perhaps never; with several CPUs, or by a
  *		clamp, a tick later]
  *  early	no fall unless the CPU has idled for long since the last request, and no change
  *		in the window [a CPU that was saturated since then may fall, but not below
@@ -141,6 +141,7 @@ static double wanted(double used, double floor, double top)
 static bool shared(void) { return m.online & (m.online - 1); }
 static u64 differ(void) { return shared() ? BEHIND : 0; }
 
+static bool runs(int cpu) { return shim_rq[cpu].curr != shim_rq[cpu].idle; }
 static u64 busy_for(int cpu) { return clock_of(cpu) - shim_rq[cpu].clock_idle; }
 static double bandwidth(int cpu) { return shim_rq[cpu].dl.running_bw * 1024 >> BW_SHIFT; }
 
@@ -414,6 +415,8 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 		return;
 	calls++;
 	st.seq++;
+	if (run.ours && !runs(cpu) && clock_of(cpu) - shim_rq[cpu].idle_stamp > shim_tick_ns)
+		st.idled = st.seq++;
 	if (flags & SCHED_CPUFREQ_IOWAIT) {
 		if (m.now - st.called[cpu] > shim_tick_ns || !st.boost[cpu])
 			st.boost[cpu] = 128;
@@ -460,7 +463,6 @@ static unsigned int walk(unsigned int value, unsigned int max)
 	return to < 0 ? 0 : to > (int)max ? max : to;
 }
 
-static bool runs(int cpu) { return shim_rq[cpu].curr != shim_rq[cpu].idle; }
 static bool has_fair(int cpu) { return runs(cpu) && !shim_scx_switched_all; }
 
 static void new_signals(int cpu)
@@ -527,9 +529,9 @@ static void sleep(int cpu)
 	st.saturated[cpu] = st.may_saturate[cpu] = false;
 	if (rnd(3))
 		return;
-	/* It will idle for long. */
+	/* The tick stops. */
 	rq->idle_calls++;
-	if (m.online >> cpu & 1)
+	if (m.online >> cpu & 1 && !run.ours)
 		st.idled = ++st.seq;
 }
 
@@ -778,7 +780,10 @@ static void io(unsigned int number)
 		m.now += 1000ull * (1 + rnd(rnd(20) ? 800 : 9000));
 		if (!rnd(4))
 			a->util_avg = a->runnable_avg = 128 * rnd(rnd(2) ? 7 : 2);
+		shim_rq[0].curr = &m.running[0];
 		if (rnd(2)) {
+			shim_rq[0].curr = shim_rq[0].idle;
+			shim_rq[0].idle_stamp = m.now - shim_tick_ns;
 			shim_rq[0].idle_calls++;
 			shim_rq[0].clock_idle = m.now;
 		}

@@ -46,7 +46,6 @@ static u32 rnd(u32 limit)
 	return (rnd_state >> 32) * limit >> 32;
 }
 
-bool tick_nohz_enabled = true;
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu) { return shim_rq[cpu].idle_calls; }
 u64 local_clock(void) { return m.now; }
 

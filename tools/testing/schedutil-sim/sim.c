@@ -170,7 +170,7 @@ static void task_sleep(struct task *t)
 	shim_rq[cpu].curr->__state = TASK_RUNNING;
 	if (!running_on(cpu)) {
 		shim_rq[cpu].curr = &m.idle[cpu];
-		shim_rq[cpu].clock_idle = m.now;
+		shim_rq[cpu].clock_idle = shim_rq[cpu].idle_stamp = m.now;
 	}
 }
 
@@ -183,7 +183,7 @@ static void task_migrate(struct task *t, int cpu)
 		changed(old, true, 0);
 		if (!running_on(old)) {
 			shim_rq[old].curr = &m.idle[old];
-			shim_rq[old].clock_idle = m.now;
+			shim_rq[old].clock_idle = shim_rq[old].idle_stamp = m.now;
 		}
 	}
 	changed(cpu, true, 0);
@@ -539,10 +539,13 @@ static void run_cost(const char *kind, unsigned int calls)
 		a->util_avg = a->runnable_avg = changing ? i % 2 * 500 + 200 : 500 + i % 4;
 		a->util_est = 200;	/* of what runs */
 		if (changing) {		/* after it idled */
+			shim_rq[0].curr = shim_rq[0].idle;
+			shim_rq[0].idle_stamp = m.now - shim_tick_ns - 1;
 			shim_rq[0].idle_calls++;
 			shim_rq[0].clock_idle = m.now;
 		}
 		call_hook(0, 0, 0);
+		shim_rq[0].curr = &m.running[0];
 	}
 	printf("%lu changes\n", sim.changes);
 }

@@ -102,8 +102,6 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define sched_chain_use(use)	do { } while (0)
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
-extern bool tick_nohz_enabled;
-#define tick_nohz_full_enabled()	false
 #define idle_cpu(cpu)	(cpu_rq(cpu)->curr == cpu_rq(cpu)->idle && !cpu_rq(cpu)->nr_running)
 
 /* cpufreq */

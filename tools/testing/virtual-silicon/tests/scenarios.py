@@ -653,7 +653,7 @@ _RATIOS = (f"{_SHOW}; dump $CPU/cpu[0-9]*/cpufreq/cpuinfo_max_freq $CPU/cpufreq/
 
 
 #: Of each period of the work that schedutil chooses a clock for, what it takes at the CPU's
-#: highest clock. The rest is long enough that the tick stops, or schedutil holds the clock.
+#: highest clock. The rest is longer than a tick, or schedutil holds the clock.
 GOVERNED_SHARE, GOVERNED_MS = 0.6, 20
 
 
