@@ -7,6 +7,7 @@ Exit status 1: a property or a sanitizer failed; 2: it could not be compiled or 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-LINUX = TOP / "build/linux"
+LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
 CORPUS = HERE / "corpus"
 CC = HERE.parent / "shim/cc.py"
 

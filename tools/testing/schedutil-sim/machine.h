@@ -73,8 +73,7 @@ int __cpufreq_driver_target(struct cpufreq_policy *policy, unsigned int freq, un
 	return 0;
 }
 
-void cpufreq_driver_adjust_perf(unsigned int cpu, unsigned long lo, unsigned long target,
-				unsigned long capacity)
+void shim_adjust_perf(unsigned long lo, unsigned long target, unsigned long capacity)
 {
 	m.policy.cur = cpufreq_driver_resolve_freq(&m.policy, target * KHZ_MAX / capacity);
 	request(target, lo);

@@ -7,6 +7,7 @@ left is in ../shim.
 """
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-LINUX = TOP / "build/linux"
+LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
 CC = TOP / "tools/testing/shim/cc.py"
 GOVERNOR = "kernel/sched/cpufreq_schedutil.c"
 CFLAGS = ["-O2", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-variable",
@@ -25,7 +26,7 @@ CHECKS = ["-fsanitize=undefined", "-fno-sanitize-recover"]
 #: In the order in which they need each other.
 FUNCTIONS = {
     "include/linux/sched/cpufreq.h": ["map_util_freq", "map_util_perf"],
-    "kernel/sched/ext.h": ["scx_cpuperf_target"],
+    "kernel/sched/ext/ext.h": ["scx_cpuperf_target"],
     "kernel/sched/sched.h": [
         "cpufreq_update_util", "cpu_bw_dl", "cpu_util_dl", "cpu_util_rt", "uclamp_is_used",
         "uclamp_rq_get", "uclamp_rq_is_capped", "cpu_util_irq", "scale_irq_capacity"],
@@ -42,7 +43,15 @@ class Tree:
     def __init__(self, path: Path, commit: str | None = None):
         self.path, self.commit = path, commit
 
+    def has(self, name: str) -> bool:
+        if not self.commit:
+            return (self.path / name).exists()
+        return not subprocess.run(["git", "-C", self.path, "cat-file", "-e",
+                                   f"{self.commit}:{name}"], capture_output=True).returncode
+
     def read(self, name: str) -> str:
+        """On 6.12 files of sched_ext are not in a directory of their own."""
+        name = name if self.has(name) else name.replace("ext/", "")
         if not self.commit:
             return (self.path / name).read_text()
         return subprocess.run(["git", "-C", self.path, "show", f"{self.commit}:{name}"],
@@ -83,7 +92,8 @@ def build(program: str, tree: Tree, out: Path) -> Path:
     for name in ("kernel/sched/cpufreq.c", GOVERNOR):
         _write(out / name, tree.read(name))
     for header in re.findall(r'^#include "(.*?)"', source, re.M):
-        _write(out / "kernel/sched" / header, tree.read(f"kernel/sched/{header}"))
+        _write(out / "kernel/sched" / header,
+               tree.read(f"kernel/sched/{header}") if header != "sched.h" else "")
     flags = CHECKS if program == "fuzz" else []
     subprocess.run([sys.executable, CC, "--tree", tree.path, "gcc", *CFLAGS, *flags,
                     "-DMAX_CPUS=8", f"-iquote{out}", HERE / f"{program}.c", "-o", out / program,

@@ -67,7 +67,8 @@ struct rq {
 	u64			clock, clock_idle, idle_stamp;
 	unsigned long		chain_util;
 	int			cpu;
-	struct task_struct	*curr, *idle;
+	union { struct task_struct *curr, *donor; };	/* no proxy execution */
+	struct task_struct	*idle;
 	unsigned long		idle_calls;
 };
 extern struct rq shim_rq[MAX_CPUS];
@@ -112,6 +113,7 @@ struct cpufreq_policy {
 	unsigned int	transition_delay_us;
 	struct { unsigned int max_freq, min_freq, transition_latency; } cpuinfo;
 	bool		fast_switch_enabled, dvfs_possible_from_any_cpu;
+	const void	*governor;
 	void		*governor_data;
 };
 struct cpufreq_governor {
@@ -132,8 +134,11 @@ unsigned int cpufreq_driver_resolve_freq(struct cpufreq_policy *policy, unsigned
 unsigned int cpufreq_driver_fast_switch(struct cpufreq_policy *policy, unsigned int freq);
 int __cpufreq_driver_target(struct cpufreq_policy *policy, unsigned int freq,
 			    unsigned int relation);
-void cpufreq_driver_adjust_perf(unsigned int cpu, unsigned long min, unsigned long target,
-				unsigned long capacity);
+/* A limit may come before the capacity, which is last: it is the driver's. */
+#define cpufreq_driver_adjust_perf(who, lo, target, ...)	\
+	shim_adjust_perf(lo, target, ((unsigned long[]){ __VA_ARGS__ })[	\
+			 sizeof((unsigned long[]){ __VA_ARGS__ }) / sizeof(long) - 1])
+void shim_adjust_perf(unsigned long lo, unsigned long target, unsigned long capacity);
 bool cpufreq_driver_has_adjust_perf(void);
 bool cpufreq_driver_test_flags(unsigned int flags);
 void cpufreq_policy_apply_limits(struct cpufreq_policy *policy);
@@ -143,6 +148,7 @@ void cpufreq_policy_apply_limits(struct cpufreq_policy *policy);
 #define get_governor_parent_kobj(p)		((void)(p), NULL)
 #define have_governor_per_policy()		1
 #define cpufreq_governor_init(g)
+#define em_rebuild_sched_domains()	do { } while (0)
 
 /* sysfs of governors */
 struct attribute { const char *name; };
@@ -201,6 +207,7 @@ static inline unsigned int gov_attr_set_put(struct gov_attr_set *set, struct lis
 #define kobject_init_and_add(...)	0
 #define kobject_put(k)			((void)(k))
 #define kzalloc(size, flags)		calloc(1, size)
+#define kzalloc_obj(obj)		calloc(1, sizeof(obj))
 #define kfree(p)			free(p)
 
 /* Deferred changes: the engine runs them */
@@ -229,6 +236,7 @@ void shim_kthread_cancel(void);
 #define sched_setattr_nocheck(t, a)	((void)(t), (void)(a), 0)
 #define kthread_stop(t)			((void)(t))
 #define kthread_bind_mask(t, m)		((void)(t))
+#define set_cpus_allowed_ptr(t, m)	((void)(t))
 #define wake_up_process(t)		((void)(t))
 #define kthread_flush_worker(w)		((void)(w))
 #define kthread_queue_work(worker, w)	shim_kthread_queue(w)

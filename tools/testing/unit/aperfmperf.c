@@ -30,6 +30,7 @@ static unsigned long arch_freq_scale;
 static u64 cpufreq_limit[CPUS];
 
 #define rdmsrl(msr, value)	((value) = counters[msr])
+#define rdmsrq			rdmsrl		/* its name from 6.16 on */
 #define cpu_feature_enabled(f)	true
 #define arch_scale_freq_invariant()	(invariant)
 #define this_cpu_ptr(p)		(p)

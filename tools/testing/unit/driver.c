@@ -46,6 +46,7 @@ static int intel_idle_umwait_ibrs(struct cpuidle_device *dev, struct cpuidle_dri
 #define CPUHP_AP_ONLINE_DYN	0
 #define USEC_PER_SEC		1000000ul
 #define rdmsrl(msr, value)	((value) = (msr))
+#define rdmsrq			rdmsrl		/* its name from 6.16 on */
 #define div_u64(a, b)		((a) / (b))
 #define cpuhp_setup_state(...)	(-1)
 #define register_syscore(ops)

@@ -6,6 +6,8 @@
 #include <kunit/test.h>
 #include <linux/cpuidle.h>
 
+#define sysfs_emit		sprintf
+
 // FROM drivers/cpuidle/sysfs.c: define_show_state_time_function
 define_show_state_time_function(exit_latency)
 define_show_state_time_function(target_residency)

@@ -32,6 +32,7 @@ static unsigned int looks[CPUS], works_after[CPUS];
 #define round_down(x, y)		((x) & ~((y) - 1))
 #define cpu_rq(c)			(&rqs[c])
 #define rcu_dereference(p)		(p)
+#define rcu_dereference_all(p)		(p)
 #define sched_domain_span(sd)		(&(sd)->span)
 #define this_cpu_cpumask_var_ptr(m)	(&select_mask)
 #define cpumask_and(to, a, b)		((to)->bits = (a)->bits & (b)->bits)

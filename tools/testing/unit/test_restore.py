@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-LINUX = Path(__file__).resolve().parents[3] / "build/linux"
+BUILD = Path(__file__).resolve().parents[3] / "build"
+LINUX = Path(os.environ.get("X86_DVFS_BUILD", BUILD)) / "linux"
 TREE = Path(os.environ.get("KERNEL_TREE", LINUX))
 SCRIPTS = ["tools/power/x86/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh"]
 

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[3]
-TREE = Path(os.environ.get("KERNEL_TREE", TOP / "build/linux"))
+LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
+TREE = Path(os.environ.get("KERNEL_TREE", LINUX))
 US, MS = 1_000, 1_000_000
 TICK = 4 * MS
 HEADER = (
@@ -205,7 +206,7 @@ pytestmark = pytest.mark.skipif(not TREE.is_dir(), reason="no build/linux (make 
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("replay")
     subprocess.run(["make", "-s", "-j2", "-C", TOP / "tools/testing/cpuidle-replay",
-                    f"OUT={out}", f"KSRC={TOP}/build/linux",
+                    f"OUT={out}", f"KSRC={LINUX}",
                     f"OURS={TREE}/drivers/cpuidle/governors", "WARN=-w", "KWARN=-w"], check=True)
     return out / "governor-replay"
 

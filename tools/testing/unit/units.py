@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-LINUX = TOP / "build/linux"
+LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
 CC = TOP / "tools/testing/shim/cc.py"
 #: What is compiled with a unit of the kernel's
 WITH = {"turbo_table": "turbo_table.c"}

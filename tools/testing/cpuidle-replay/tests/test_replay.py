@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[4]
-PROGRAM = Path(os.environ.get("GOVERNOR_REPLAY", TOP / "build/replay/governor-replay"))
+BUILD = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build"))
+PROGRAM = Path(os.environ.get("GOVERNOR_REPLAY", BUILD / "replay/governor-replay"))
 HEADER = "# idle periods v1; workload=test; hz=250; tick_ns=4000000"
 COLUMNS = "cpu,entry_ns,dur_ns,wake_ns,sleep_ns,delta_ns,next,src,irq,flags,state"
 TICK, SECOND = 4_000_000, 1_000_000_000

@@ -100,10 +100,13 @@ def test_usual_task_is_left_to_its_estimate(programs: dict[str, Path], hz: int) 
     assert [pair for pair in zip(base, ours) if pair[1] > pair[0]] == []
 
 
+Text = str | re.Pattern[str]
+
+
 class Broken(simulator.Tree):
     """Ours with a mistake in the governor."""
 
-    def __init__(self, right: str, wrong: str) -> None:
+    def __init__(self, right: Text, wrong: str) -> None:
         super().__init__(TREES["ours"].path)
         self.right, self.wrong = right, wrong
 
@@ -111,21 +114,24 @@ class Broken(simulator.Tree):
         text = super().read(name)
         if name != simulator.GOVERNOR:
             return text
-        assert text.count(self.right) == 1, self.right
-        return text.replace(self.right, self.wrong)
+        right = re.compile(re.escape(self.right)) if isinstance(self.right, str) else self.right
+        text, found = right.subn(lambda _: self.wrong, text)
+        assert found == 1, self.right
+        return text
 
 
 #: What cases.c plays: what the driver knows in the end (MHz or units, least performance),
 #: the most requests and computed calls that there may be, and the mistake it is for.
 NO_UNIT = ("if (!unit || h->unit != unit) {", "if (!unit) {")
-NOT_TOLD = (" || (perf && !sugov_told(sg_policy, least)))", ")")
+NOT_TOLD = (" || (perf && !sugov_told(", " || (false && !sugov_told(")
+#: What the frequency path must not believe; the second form is that of 7.3.
+FREQUENCY = re.compile(r"sg_policy->(need_freq_update = true|next_freq = 0;\n"
+                       r"\tsg_policy->cached_raw_freq = 0);(?=\n\tsg_policy->last)")
 CLAMPS = ("if (flags || sg_cpu->iowait_boost ||", "if (uclamp_is_used() || flags ||")
-CASES = {
+CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "invariance-on": (2800, 0, 9, 270, ("if (!unit || h->unit != unit) {",
                                         "if (h->unit && scx_enabled()) {")),
-    "invariance-off": (3800000, 0, 20, 500, (
-        "sg_policy->need_freq_update = true;\n\tsg_policy->last",
-        "sg_policy->need_freq_update = false;\n\tsg_policy->last")),
+    "invariance-off": (3800000, 0, 20, 500, (FREQUENCY, "")),
     "capacity-falls": (3400, 0, 2, 10, NO_UNIT),
     "clamp-rises": (640, 600, 3, 10, NOT_TOLD),
     "deadline-ends": (640, 0, 3, 10, NOT_TOLD),
