@@ -12,6 +12,7 @@ from pathlib import Path
 
 from virtual_silicon.errors import Fail
 
+from .. import paths
 from ..compile import kernel
 
 _DEFINED = re.compile(r"^\s*(?:menu)?config (\w+)$", re.M)
@@ -25,10 +26,13 @@ class Rules:
     reasons: dict[str, str]       # of the symbols that may differ
 
 
-def load(text: str) -> Rules:
+def load(text: str, version: str = paths.BASE_VERSION) -> Rules:
+    """A group with a base is for that kernel alone."""
     data = tomllib.loads(text)
     reasons: dict[str, str] = {}
     for group in data["differs"]:
+        if group.get("base", version) != version:
+            continue
         for symbol in group["symbols"]:
             if symbol in reasons:
                 raise Fail(f"{symbol} is listed twice")

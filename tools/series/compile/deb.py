@@ -43,7 +43,7 @@ def series_version() -> str:
 
 def debian_config(name: str) -> str:
     """Debian's configuration of a flavour."""
-    offers = aptget.offers(CONFIGS)
+    offers = base.offers(CONFIGS)
     if not offers:
         raise Fail(f"the package manager has no {CONFIGS}: this needs Debian 12 with"
                    " security updates")

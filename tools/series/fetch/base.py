@@ -120,11 +120,17 @@ def on_offer(update: bool = False, version: str = "") -> list[Base]:
     package = f"linux-source-{wanted}"
     if update and wanted == paths.DEFAULT_BASE:
         packages.update()
-    found = aptget.offers(package)
-    if not found and wanted != paths.DEFAULT_BASE:
-        found = aptget.offers(package, aptget.backports(update))
+    found = offers(package, wanted, update)
     return [Base(f"{package} {o.version}", o.sha256, partial(_open_deb, o), o, wanted)
             for o in found]
+
+
+def offers(package: str, version: str = "", update: bool = False) -> list[aptget.Offer]:
+    """A package of that kernel, of BASE= by default; of a newer one from backports, too."""
+    found = aptget.offers(package)
+    if not found and (version or WANTED) != paths.DEFAULT_BASE:
+        found = aptget.offers(package, aptget.backports(update))
+    return found
 
 
 @contextmanager

@@ -202,6 +202,12 @@ def test_newer_base_is_of_backports(offered, monkeypatch, asked):
         "7.3.5" if asked == "7.3" else "7.3.4", ("-o", "backports"))
 
 
+def test_configuration_of_newer_base_is_of_backports(offered):
+    offered("7.3.5-1")
+    assert base.offers("linux-config-7.3")[0].options == ("-o", "backports")
+    assert base.offers("linux-config-6.12", "6.12") == []
+
+
 def test_machine_that_has_the_newer_base_needs_no_backports(offered, monkeypatch):
     monkeypatch.setenv("BASE", "7.3")
     offered("7.3.5-1", machine=["7.3.4-1"])
@@ -220,7 +226,8 @@ def test_base_that_is_not_on_offer(offered, monkeypatch, there, said):
         base.choose()
 
 
-@pytest.mark.parametrize("target, refused", [("mutants", True), ("deb", True), ("run", False)])
+@pytest.mark.parametrize("target, refused", [("mutants", True), ("stick", True), ("deb", False),
+                                             ("run", False)])
 def test_target_that_cannot_take_a_newer_base(monkeypatch, target, refused):
     monkeypatch.setenv("BASE", "7.3")
     monkeypatch.setattr(paths, "BASE_VERSION", "7.3")

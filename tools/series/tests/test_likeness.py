@@ -71,6 +71,14 @@ def test_exception_needs_a_difference_and_a_reason(tree: Path) -> None:
     assert problems(tree, rules=mute) == {**GOOD, "SWAP differs": ["without a reason"]}
 
 
+def test_exception_for_one_base(tree: Path) -> None:
+    alone = RULES + 'base = "7.3"\n'
+    assert likeness.load(alone, "7.3").reasons == likeness.load(RULES).reasons
+    assert problems(tree, rules=alone) == {
+        "kernel/Kconfig.hz": [],
+        "kernel/sched/*.[ch]": [f"SWAP=n in {name}, y in Debian's" for name in ("patched", "base")]}
+
+
 def test_rules_that_name_what_is_not_there(tree: Path) -> None:
     with pytest.raises(Fail, match="the kernel has no kernel/shed"):
         problems(tree, rules=RULES.replace("kernel/sched", "kernel/shed"))
