@@ -141,25 +141,25 @@ def _guest(text: str, subcommand: str, default: str = "patched") -> Target:
 
 
 def test() -> int:
-    """On a newer kernel what runs on it; all else is the same there."""
+    """On a newer kernel without what has no part of it: docs/howto.md, "A newer kernel"."""
     figures.tell(figures.stale(figures.load()))
     return testrun.run(([] if _newer() else [
         ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
-        ("cpuwhy", lambda: testrun.pytest("cpuwhy", paths.CPUWHY / "tests")),
         ("stick", lambda: testrun.pytest("stick", paths.POWER / "stick/tests")),
+    ]) + [
+        ("cpuwhy", lambda: testrun.pytest("cpuwhy", paths.CPUWHY / "tests")),
         ("replay", lambda: testrun.pytest("replay", replay.SOURCE / "tests")),
         ("schedutil", lambda: testrun.pytest("schedutil-sim", paths.SCHEDUTIL_SIM / "tests")),
         ("units", lambda: testrun.pytest("units", paths.UNIT)),
         ("fuzz", lambda: testrun.pytest("fuzz", paths.FUZZ / "tests")),
         ("configuration", testrun.configuration),
-    ]) + [
         ("base releases", lambda: testrun.base_releases(series())),
         *((f"releases of {version}", partial(testrun.newer_releases, common(), version))
           for version in ([] if _newer() else port.versions(paths.PATCHES))),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),
-        ("virtual silicon", lambda: testrun.pytest("silicon", paths.SILICON / "tests")),
+        ("virtual silicon", testrun.silicon),
     ])
 
 
@@ -206,14 +206,14 @@ def show_help() -> None:
   CPUS=     number of CPUs of the guest        CMD=   command to run in it
   KERNEL=   patched, base, or a bzImage or Debian package of yours
   APPEND=   more for the kernel's command line
-  TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench
+  TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench, test
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
   BENCH=    short (default, 25 minutes), results: tbench and pgbench, too, and each assumption
             of the model changed (70 minutes), full: and more parameters of each load (hours)
   BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
   MUTANTS=  subsystems, of tools/testing/mutants
-  CONFIGS=  rows of tools/series/check/configs.toml
+  CONFIGS=  rows of tools/series/check/configs.toml, or of bisect: all, 32bit, none, clang, arm64
   TREE=     kernel trees, NAME=path or 7.3, whose idle governors join in replay
   FAULTS=   file with what the CPU is to do wrong, and when
   PYTHON=   interpreter, 3.11 or newer, that has the packages of pyproject.toml""")
@@ -230,7 +230,7 @@ TARGETS = {
     "base-run": _guest("the same as run with the unpatched base kernel", "run", "base"),
     "test": Target("all tests; the last line counts them",
                    "build qemu guest test lint cpuwhy bench deb",
-                   [patched, of_base, selftests, *([] if _newer() else [governors]), qemu.build],
+                   [patched, of_base, selftests, governors, qemu.build],
                    test, guest.check, newer=True),
     "bench": Target("the published tables, base and patched, in guests: build/bench/tables",
                     "build qemu guest bench", [patched, of_base, qemu.build],
@@ -258,7 +258,7 @@ TARGETS = {
     "kernel": Target("build/out/patched/bzImage", "build", [patched], newer=True),
     "base-kernel": Target("build/out/base/bzImage", "build", [of_base], newer=True),
     "deb": Target("Debian packages of the patched kernel, in build/deb", "build deb",
-                  [linux, deb.linux], first=deb.flavour),
+                  [linux, deb.linux], first=deb.flavour, newer=True),
     "stick": Target("build/stick/x86-dvfs-stick.img: a stick that compares both kernels",
                     "build deb stick", [linux, stick.need], stick.make, alone=True),
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],

@@ -43,11 +43,12 @@ def of_series(tree: Tree) -> list[tuple[str, str]]:
 
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
-    """The commits in each configuration, for testrun.run()."""
+    """The commits in each configuration that CONFIGS= names, for testrun.run()."""
+    chosen = proc.chosen("CONFIGS", CONFIGS)
     work_tree(tree)
     directories = touched(tree)
     return [(f"{subject} ({name})", partial(check, commit, name, directories))
-            for commit, subject in of_series(tree) for name in CONFIGS]
+            for commit, subject in of_series(tree) for name in chosen]
 
 
 def check(commit: str, name: str, directories: list[str]) -> Count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 import xml.etree.ElementTree as ElementTree
@@ -59,13 +60,13 @@ def run(kinds: list[tuple[str, Callable[[], Count]]]) -> int:
     return int(bool(total.failures) or not total.passed)
 
 
-def pytest(name: str, directory: Path) -> Count:
+def pytest(name: str, directory: Path, *options: str) -> Count:
     """A directory of pytest files, in a process of its own: those of several directories
     have the same names."""
     junit, log = paths.TESTS / f"{name}.xml", paths.LOG / f"test-{name}.log"
     junit.unlink(missing_ok=True)
     command = [guest.PYTHON, "-m", "pytest", "-v", "-rfE", "-p", "no:cacheprovider",
-               f"--junitxml={junit}", str(directory)]
+               f"--junitxml={junit}", *options, str(directory)]
     with Step(f"test: {name}") as step:
         try:
             proc.logged(command, log, what=name, cwd=paths.TOP, count=_CASE_DONE,
@@ -130,6 +131,12 @@ def newer_releases(common: Series, version: str) -> Count:
     results = releases.check(port.of_version(common, version), offered[:1])
     return Count(passed=sum(not reason for _, reason in results),
                  failures=[f"{release}: {reason}" for release, reason in results if reason])
+
+
+def silicon() -> Count:
+    """Two guests at a time, or as many as JOBS= says."""
+    jobs = [f"--jobs={proc.jobs()}"] if os.environ.get("JOBS") else []
+    return pytest("silicon", paths.SILICON / "tests", *jobs)
 
 
 _SUITE = re.compile(r'struct kunit_suite \w+ = \{\s*\.name\s*=\s*"([^"]+)"')
