@@ -171,7 +171,7 @@ def test_states_break_even_at_their_target_residency(tmp_path: Path, table: str)
 
 def test_wake_latency_is_without_the_own_ticks(tmp_path: Path) -> None:
     rows = [period(1000 + n * 10 * TICK, 9 * TICK) for n in range(4)]
-    got = replay("--states", "c1", write(tmp_path / "t.csv", rows))["base-teo"]
+    got = replay("--states", "c1", write(tmp_path / "t.csv", rows))["causal"]
     assert got["ticks"] > 0 and got["periods"] == 4
     assert got["wake_latency_ns"] == 4000
     assert got["exit_latency_ns"] > 4000
@@ -197,10 +197,14 @@ def test_kept_tick_splits_a_period(tmp_path: Path) -> None:
 
 
 def test_base_teo_keeps_the_tick_for_ever_on_two_states(tmp_path: Path) -> None:
-    """The known defect of the base is seen, and not in ours."""
+    """The known defect of 6.12 is seen, and not in ours. 7.3, which counts wakeups by the
+    tick, does not have it."""
+    source = PROGRAM.parent / "base/drivers/cpuidle/governors/teo.c"
+    repaired = "total_tick" in source.read_text()
     rows = [period(1000 + n * SECOND, SECOND - 10_000) for n in range(10)]
     got = replay("--states", "c1", write(tmp_path / "t.csv", rows))
-    assert got["base-teo"]["ticks"] > 2000
+    ticks = got["base-teo"]["ticks"]
+    assert ticks <= 30 if repaired else ticks > 2000
     assert got["teo"]["ticks"] <= 30
     assert got["base-menu"]["ticks"] <= 30
 
