@@ -22,7 +22,8 @@ HERE = Path(__file__).resolve().parent
 REAL = ("asm/intel-family.h", "asm/msr-index.h", "linux/cpuidle.h", "linux/sched/chain.h")
 #: libc includes these itself.
 OF_LIBC = ("asm/errno.h", "linux/errno.h", "linux/limits.h")
-_INCLUDE = re.compile(r'^#\s*include\s+(?:"([^"]+)"|<((?:asm|kunit|linux|trace|uapi)/[^>]+)>)', re.M)
+_INCLUDE = re.compile(
+    r'^#\s*include\s+(?:"([^"]+)"|<((?:asm|kunit|linux|trace|uapi)/[^>]+)>)', re.M)
 
 
 def headers(out: Path, trees: list[Path], search: list[Path], sources: list[Path]) -> None:
