@@ -45,7 +45,11 @@ def test_wakeups_are_the_scripts(result: idle.Result) -> None:
     timer = {"kind": "timer", "name": "hrtimer_wakeup", "who": "vs-wake"}
     assert wakes(result, scripted.CPU, **timer) - scripted.TIMERS in (0, 1)
     assert wakes(result, scripted.CALLER, **timer) == scripted.SIGNALS + 1
-    assert wakes(result, scripted.CPU, kind="device", name="hpet2") == scripted.DEVICES
+    # A tick may come in the microseconds before the device does: it wakes the CPU for vs-wake.
+    ticks = (wakes(result, scripted.CPU, kind="timer", woke="vs-wake")
+             - wakes(result, scripted.CPU, **timer, woke="vs-wake"))
+    devices = wakes(result, scripted.CPU, kind="device", name="hpet2")
+    assert ticks <= 1 and devices + ticks == scripted.DEVICES
     assert wakes(result, scripted.CPU, kind="store", who="vs-wake",
                  woke="vs-wake") == scripted.SIGNALS + 1
 
