@@ -45,6 +45,8 @@ static int rdmsrl_safe(u32 msr, u64 *value)
 	return -EIO;
 }
 
+#define rdmsrq_safe	rdmsrl_safe		/* its name from 6.16 on */
+
 static bool turbo_disabled(void)
 {
 	return false;
