@@ -11,9 +11,9 @@ from pathlib import Path
 from ... import paths
 
 HERE = Path(__file__).resolve().parent
-#: Of a tree with a mistake in it, for tools/testing/mutants.
-CPU = Path(os.environ.get("KERNEL_TREE", paths.ROOT)) / "arch/x86/kernel/cpu"
 TREE = paths.BUILD / "linux"
+#: Of a tree with a mistake in it, for tools/testing/mutants.
+CPU = Path(os.environ.get("KERNEL_TREE", TREE)) / "arch/x86/kernel/cpu"
 DATA = paths.SILICON / "data/turbo.csv"
 CC = paths.ROOT / "tools/testing/shim/cc.py"
 
