@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ def test_plan_that_is_wrong(row: str, said: str, tmp_path: Path) -> None:
     path.write_text(f"[part.x]\nmachine = 'a'\ncpus = 1\nhz = 250\nidle = []\n{row}\n")
     with pytest.raises(UsageError, match=f"plan.toml: part x: .*{said}"):
         handovers.plan(path)
+
+
+def test_another_teo_has_a_kernel_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handovers.paths, "kernel", Path)
+    args = argparse.Namespace(base="base", patched="patched", stock=None)
+    images = {handovers.image(args, kernel, hz)[0].parent.name + f" of {hz}" for hz in (250, 1000)
+              for kernel in ("patched", "7.3-teo")}
+    assert images == {" of 250", "7.3-teo-250 of 250", "patched-1000 of 1000",
+                      "7.3-teo-1000 of 1000"}
 
 
 def test_parse() -> None:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds a guest kernel with other options than "make kernel", of which it needs what that
 # leaves: build/studies/KIND-NAME/bzImage. KIND is base, patched, or patched with
-# the base's file of one governor, base-teo or base-schedutil.
+# the base's file of one governor, base-teo or base-schedutil, or with the teo of Linux 7.3,
+# which "make replay TREE=7.3" leaves.
 #
 #	kernel.sh KIND NAME OPTION=VALUE...
 set -e
@@ -27,9 +28,13 @@ check_out()
 	patched)	git -C "$src" checkout --quiet --force --detach "$head" ;;
 	base-teo)	git -C "$src" checkout --quiet --force --detach "$head"
 			git -C "$src" checkout --quiet "$base" -- drivers/cpuidle/governors/teo.c ;;
+	7.3-teo)	git -C "$src" checkout --quiet --force --detach "$head"
+			cp "$top"/build/replay/7.3/drivers/cpuidle/governors/teo.c \
+				"$top"/build/replay/7.3/drivers/cpuidle/governors/gov.h \
+				"$src/drivers/cpuidle/governors" ;;
 	base-schedutil)	git -C "$src" checkout --quiet --force --detach "$head"
 			git -C "$src" checkout --quiet "$base" -- kernel/sched/cpufreq_schedutil.c ;;
-	*)		echo "kernel.sh: $kind: the kind is base, patched, base-teo or base-schedutil" >&2
+	*)		echo "kernel.sh: $kind: the kind is base, patched, base-teo, 7.3-teo or base-schedutil" >&2
 			exit 2 ;;
 	esac
 }

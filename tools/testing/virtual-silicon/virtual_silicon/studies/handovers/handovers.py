@@ -34,11 +34,14 @@ COLUMNS = {"base": ("base", "schedutil", ""), "stock": ("stock", "schedutil", ""
            "no-chains": ("patched", "no-chains", ""), "no-choice": ("patched", "no-choice", ""),
            "ours-performance": ("patched", "performance", ""),
            "menu-performance": ("patched", "performance", "menu"),
-           "performance": ("base", "performance", ""), "shallow": ("base", "shallow", "")}
+           "performance": ("base", "performance", ""), "shallow": ("base", "shallow", ""),
+           **{f"{teo}{end}": (teo, variant, "") for teo in ("base-teo", "7.3-teo")
+              for end, variant in (("", "schedutil"), ("-no-choice", "no-choice"))}}
 #: Which are to reach the goals.
 OURS = ("ours", "ours-menu")
 #: What a part has if it does not say.
-USUAL = tuple(c for c in COLUMNS if c not in ("no-chains", "no-choice", "menu-performance"))
+USUAL = tuple(c for c in COLUMNS if "-teo" not in c
+              and c not in ("no-chains", "no-choice", "menu-performance"))
 #: Of hops per second as in the column shallow.
 GOAL = 0.9
 #: What handovers.sh takes: options of handovers.c, or a program and its parameter.
@@ -111,7 +114,8 @@ def image(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
         found = distribution.unpack(args.stock, args.out / "kernels")
         return found.image, found.files()
     other = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
-    return paths.kernel(getattr(args, kernel) if hz == 250 else other), {}
+    own = hz == 250 and not kernel.endswith("-teo")
+    return paths.kernel(getattr(args, kernel) if own else other), {}
 
 
 def guest(args: argparse.Namespace, part: Part, kernel: str) -> Guest:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads under each idle governor, in guests: a table of results beside menu's.
 
-Boots the base kernel and ours, in deterministic time. Each runs the loads of loads.sh
-under each idle governor and each frequency governor, one after the other, several
-times. README.md says what to make of the table.
+Boots the base kernel and ours, in deterministic time, and ours with the teo of Linux 7.3 if
+--other names it. Each runs the loads of loads.sh under each idle governor and each frequency
+governor, one after the other, several times. README.md says what to make of the table.
 """
 
 from __future__ import annotations
@@ -55,13 +55,15 @@ LOADS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "pipe-io": (("fio-like, requests", "1/s", "+"),),
     "timers": (("lateness of timers", "us", "-"),),
     "ticks": (("tick stops", "", "-"), ("timers run for another CPU", "", "-")),
+    "rest": (("power without load", "W", "-"), ("tick stops without load", "", "-"),
+             ("timers run for another CPU without load", "", "-")),
     "messages": (("messages, p50", "us", "-"), ("messages, p99", "us", "-")),
     "shell": (("150 shell pipelines", "s", "-"),),
 }
 
 #: Which kernel and governor a column is of.
 COLUMNS = {"base menu": ("base", "menu"), "base teo": ("base", "teo"),
-           "menu": ("patched", "menu"), "teo": ("patched", "teo")}
+           "menu": ("patched", "menu"), "7.3 teo": ("other", "teo"), "teo": ("patched", "teo")}
 
 
 @dataclass
@@ -95,10 +97,11 @@ def parse(kernel: str, text: str, into: Results) -> None:
 
 def guest(args: argparse.Namespace, kernel: str, seed: int) -> Guest:
     j = Job()
+    idle = args.idle if kernel != "other" else ["teo"]
     # Time moves on by a little, and with it everything that depends on chance.
     j.step("loads", f"LOADS='{' '.join(args.loads)}'; . /usr/lib/vs/loads.sh; "
            f"sleep 0.{37 * seed + 1:04d}; "
-           f"rounds {args.rounds} '{' '.join(args.idle)}' '{' '.join(args.frequency)}'")
+           f"rounds {args.rounds} '{' '.join(idle)}' '{' '.join(args.frequency)}'")
     j.step("dmesg", "dmesg")
     return options.guest(args, f"loads-{kernel}-{seed}", kernel, j, args.trace)
 
@@ -155,6 +158,7 @@ def arguments() -> argparse.Namespace:
     options.both_kernels(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
     parser.add_argument("--rounds", type=int, default=2, help="in each boot")
     parser.add_argument("--kernels", type=options.words, default=["base", "patched"])
+    parser.add_argument("--other", help="image of kernel.sh 7.3-teo")
     parser.add_argument("--idle", type=options.words, default=["menu", "teo"])
     parser.add_argument("--frequency", type=options.words, default=["performance", "schedutil"])
     parser.add_argument("--loads", type=options.words, default=list(LOADS))
@@ -168,7 +172,7 @@ def arguments() -> argparse.Namespace:
 def measure(args: argparse.Namespace) -> Results:
     results: Results = defaultdict(Samples)
     boots = [(kernel, seed) for seed in range(args.first, args.first + args.boots)
-             for kernel in args.kernels]
+             for kernel in [*args.kernels, *["other"] * bool(args.other)]]
     answers = options.answers(args, [guest(args, *which) for which in boots],
                               HERE / "recipe.txt", paths.selftests())
     for (kernel, _), answer in zip(boots, answers):

@@ -57,7 +57,8 @@ load()
 	tbench-*)	tbench -c $SCRIPT -t 1 ${1#*-} 127.0.0.1 | operations ;;
 	dbench-*)	dbench -D /tmp -c $SCRIPT -t 1 ${1#*-} | operations ;;
 	*-rr|*-rest|*-paced|*-stream|*-io|timers)	teo-bench "$1" 0.3 ;;
-	ticks)		ticks_load ;;
+	ticks)		count $TICKS messages "$(sed 's/.*-//' $CPU/present)" 0.5 ;;
+	rest)		count -e power/energy-pkg/ $TICKS sleep 1 ;;
 	sockperf-udp)	sockperf_load ;;
 	sockperf-tcp)	sockperf_load --tcp ;;
 	sockperf-1ms)	sockperf_load --reply-every=10 ;;
@@ -66,12 +67,14 @@ load()
 	esac
 }
 
-# Of all CPUs: tick stops, and timers that a CPU ran for one that rests
-ticks_load()
+# Tick stops, and timers that a CPU ran for one that rests
+TICKS="-e timer:tick_stop -e timer_migration:tmigr_handle_remote_cpu"
+
+# Of all CPUs. $@: events and a command
+count()
 {
 	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
-	perf stat -a -x, -e timer:tick_stop -e timer_migration:tmigr_handle_remote_cpu \
-		messages 15 0.5 2>&1 >/dev/null | cut -d, -f1 | tr '\n' ' '
+	perf stat -a -x, "$@" 2>&1 >/dev/null | cut -d, -f1 | tr '\n' ' '
 }
 
 servers()
