@@ -17,9 +17,9 @@
  *  late	the first call after the window requests a rise [on a busy CPU one of less
  *		than 1/16 once it has been needed for SETTLE]
  *  stuck	the first call after the window requests a fall if the CPU has idled for long,
- *		so that its tick stopped [in the first call of
- *		any CPU that leaves idle after more than a tick, unless the CPU is idle and calls itself; a fall of less than 1/64 perhaps never; with several CPUs, or by a
- *		clamp, a tick later]
+ *		so that its tick stopped [the first call of any CPU that leaves idle after more
+ *		than a tick, unless the CPU is idle and calls itself; a fall of less than 1/64
+ *		perhaps never; with several CPUs, or by a clamp, a tick later]
  *  early	no fall unless the CPU has idled for long since the last request, and no change
  *		in the window [a CPU that was saturated since then may fall, but not below
  *		what it had before]
