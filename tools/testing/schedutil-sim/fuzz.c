@@ -75,6 +75,8 @@ static struct {
 	bool may_saturate[MAX_CPUS], saturated[MAX_CPUS];	/* since it was idle */
 	double boost[MAX_CPUS];		/* the most that IO gives, of 1024 */
 	u64 called[MAX_CPUS];		/* last call that counts for the boost */
+	u64 seen[MAX_CPUS];		/* idle_stamp at the last call */
+	bool again;			/* not the first call in this idle time */
 	unsigned long idled, boosted, changed, due, called_last;	/* numbers of calls */
 	unsigned long since;		/* st.idled when the next two began: */
 	double most;			/* that was needed */
@@ -328,7 +330,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 
 		note(&o.less, fall > o.whole / 64 + slack);
 		must_fall = shared() ? looked(o.less) && looked(o.due) :
-			    o.due && o.less && (free || (!idle && st.idled > st.called_last));
+			    o.due && o.less && (free || (!idle && !st.again && st.idled > st.called_last));
 	}
 	st.called_last = st.seq;
 	if ((over || limits || maybe_dl) && !free)
@@ -417,6 +419,8 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 	st.seq++;
 	if (run.ours && !runs(cpu) && clock_of(cpu) - shim_rq[cpu].idle_stamp > shim_tick_ns)
 		st.idled = st.seq++;
+	st.again = !runs(cpu) && st.seen[cpu] == shim_rq[cpu].idle_stamp;
+	st.seen[cpu] = shim_rq[cpu].idle_stamp;
 	if (flags & SCHED_CPUFREQ_IOWAIT) {
 		if (m.now - st.called[cpu] > shim_tick_ns || !st.boost[cpu])
 			st.boost[cpu] = 128;
