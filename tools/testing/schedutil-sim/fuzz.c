@@ -787,7 +787,7 @@ static void io(unsigned int number)
 		shim_rq[0].curr = &m.running[0];
 		if (rnd(2)) {
 			shim_rq[0].curr = shim_rq[0].idle;
-			shim_rq[0].idle_stamp = m.now - shim_tick_ns;
+			shim_rq[0].idle_stamp = ~0ull;	/* longer than a tick ago, after the last call */
 			shim_rq[0].idle_calls++;
 			shim_rq[0].clock_idle = m.now;
 		}

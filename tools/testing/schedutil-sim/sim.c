@@ -540,7 +540,7 @@ static void run_cost(const char *kind, unsigned int calls)
 		a->util_est = 200;	/* of what runs */
 		if (changing) {		/* after it idled */
 			shim_rq[0].curr = shim_rq[0].idle;
-			shim_rq[0].idle_stamp = m.now - shim_tick_ns - 1;
+			shim_rq[0].idle_stamp = ~0ull;	/* longer than a tick ago, after the last call */
 			shim_rq[0].idle_calls++;
 			shim_rq[0].clock_idle = m.now;
 		}
