@@ -22,7 +22,8 @@ governor()
 keeps_up()
 {
 	governor performance
-	most=$(./conversations "$1" 0.3)
+	# A ring has two stable rates at the same clock: the lower one of three runs counts.
+	most=$(for _ in 1 2 3; do ./conversations "$1" 0.3; done | sort -n | head -n 1)
 	governor schedutil
 	./conversations "$1" 0.3 >/dev/null
 	got=$(./conversations "$1" 0.3)
