@@ -14,13 +14,12 @@ import time
 from pathlib import Path
 
 import pytest
+import units
 
-BUILD = Path(__file__).resolve().parents[3] / "build"
-LINUX = Path(os.environ.get("X86_DVFS_BUILD", BUILD)) / "linux"
-TREE = Path(os.environ.get("KERNEL_TREE", LINUX))
+TREE = Path(os.environ.get("KERNEL_TREE", units.LINUX))
 SCRIPTS = ["tools/power/x86/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh"]
 
-pytestmark = pytest.mark.skipif(not LINUX.is_dir(), reason="no build/linux (make tree)")
+pytestmark = pytest.mark.skipif(not units.LINUX.is_dir(), reason="no build/linux (make tree)")
 
 FILES = {
     **{f"cpu/cpu{cpu}/cpuidle/state{i}/{key}": value
@@ -57,7 +56,7 @@ def begin(script: str, root: Path) -> subprocess.Popen[bytes]:
     for name, text in PROGRAMS.items():
         (root / "bin" / name).write_text(f"#!/bin/sh\n{text.format(root, '/bin/sleep')}\n")
         (root / "bin" / name).chmod(0o755)
-    (root / "kselftest").symlink_to(LINUX / "tools/testing/selftests/kselftest")
+    (root / "kselftest").symlink_to(units.LINUX / "tools/testing/selftests/kselftest")
     text = (TREE / script).read_text()
     for real, copy in (("/sys/devices/system/cpu", "cpu"), ("/sys/module", "module"),
                        ("/proc/cpuinfo", "cpuinfo"), ("/dev/cpu_dma_latency", "absent")):

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import units
 
 TOP = Path(__file__).resolve().parents[3]
-LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
-TREE = Path(os.environ.get("KERNEL_TREE", LINUX))
+TREE = Path(os.environ.get("KERNEL_TREE", units.LINUX))
 US, MS = 1_000, 1_000_000
 TICK = 4 * MS
 HEADER = (
@@ -206,7 +206,7 @@ pytestmark = pytest.mark.skipif(not TREE.is_dir(), reason="no build/linux (make 
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("replay")
     subprocess.run(["make", "-s", "-j2", "-C", TOP / "tools/testing/cpuidle-replay",
-                    f"OUT={out}", f"KSRC={LINUX}",
+                    f"OUT={out}", f"KSRC={units.LINUX}",
                     f"OURS={TREE}/drivers/cpuidle/governors", "WARN=-w", "KWARN=-w"], check=True)
     return out / "governor-replay"
 
