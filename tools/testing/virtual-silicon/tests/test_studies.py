@@ -46,18 +46,20 @@ def test_idle_loads() -> None:
     results: loads.Results = defaultdict(loads.Samples)
     for idle, values in (("menu", (10.0, 12.0)), ("teo", (5.0, 6.0))):
         results["schedutil", "patched", idle, "messages"] = loads.Samples(
-            [(v, 20 * v) for v in values], [3.0, 5.0], [1.0, 1.0])
+            [(v, 20 * v) for v in values], [3.0, 5.0], [1.0, 1.0], [70.0, 70.5])
     def rows_of() -> list[dict[str, str]]:
         return [dict(zip(loads.HEAD, row, strict=True))
                 for row in loads.table(results, "schedutil", "messages")]
     rows = rows_of()
-    assert [(r["load"], r["setting"], r["result"], r["better %"], r["above/s"]) for r in rows] == [
-        ("messages, p50", "menu", "11", "", "4"), ("messages, p50", "teo", "5.5", "+50.0", "4"),
-        ("messages, p99", "menu", "220", "", ""),
-        ("messages, p99", "teo", "110", "+50.0", "")]
+    assert [[r[c] for c in ("load", "setting", "result", "better %", "above/s", "W")]
+            for r in rows] == [["messages, p50", "menu", "11", "", "4", "70.25"],
+                               ["messages, p50", "teo", "5.5", "+50.0", "4", "70.25"],
+                               ["messages, p99", "menu", "220", "", "", ""],
+                               ["messages, p99", "teo", "110", "+50.0", "", ""]]
     assert float(rows[1]["±"]) > 0
     # Another teo in our kernel stands beside our menu.
-    results["schedutil", "other", "teo", "messages"] = loads.Samples([(8.8, 2.0)], [0.0], [0.0])
+    results["schedutil", "other", "teo", "messages"] = loads.Samples(
+        [(8.8, 2.0)], [0.0], [0.0], [70.0])
     assert [(r["setting"], r["better %"]) for r in rows_of()[:3]] == [
         ("menu", ""), ("7.3 teo", "+20.0"), ("teo", "+50.0")]
 

@@ -73,6 +73,7 @@ class Samples:
     values: list[tuple[float, ...]] = field(default_factory=list)
     above: list[float] = field(default_factory=list)
     below: list[float] = field(default_factory=list)
+    watts: list[float] = field(default_factory=list)
 
 
 Key = tuple[str, str, str, str]		# frequency governor, kernel, idle governor, load
@@ -86,13 +87,14 @@ def parse(kernel: str, text: str, into: Results) -> None:
         if len(words) < 3 or words[2] not in LOADS:
             continue
         frequency, idle, name, *numbers = words
-        *values, above, below, seconds = map(float, numbers)
+        *values, above, below, seconds, joules = map(float, numbers)
         if len(values) != len(LOADS[name]):
             raise GuestError(f"{name} said nothing: {line!r}")
         samples = into[frequency, kernel, idle, name]
         samples.values.append(tuple(values))
         samples.above.append(above / seconds)
         samples.below.append(below / seconds)
+        samples.watts.append(joules / seconds)
 
 
 def guest(args: argparse.Namespace, kernel: str, seed: int) -> Guest:
@@ -121,9 +123,9 @@ def column(results: Results, frequency: str, name: str, load: str) -> Samples:
 
 
 HEAD = ("frequency governor", "load", "unit", "setting", "result", "better %", "±", "above/s",
-        "below/s")
+        "below/s", "W")
 NOTE = ("Mean; how much better than the same kernel's menu, and half the 95 % interval of that; "
-        "choices per second that were too deep and too shallow.")
+        "choices per second that were too deep and too shallow; power of the packages.")
 
 
 def compared(sign: str, index: int, samples: Samples, reference: Samples) -> list[str]:
@@ -145,11 +147,12 @@ def table(results: Results, frequency: str, load: str) -> list[list[str]]:
         samples = column(results, frequency, name, load)
         if samples.values:
             reference = "base menu" if name.startswith("base") else "menu"
-            wrong = [] if index else [samples.above, samples.below]
+            more = [] if index else [(samples.above, ".0f"), (samples.below, ".0f"),
+                                     (samples.watts, ".2f")]
             rows.append([frequency, title, unit, name,
                          *compared(sign, index, samples,
                                    column(results, frequency, reference, load)),
-                         *([f"{statistics.fmean(n):.0f}" for n in wrong] or ["", ""])])
+                         *([format(statistics.fmean(n), form) for n, form in more] or [""] * 3)])
     return rows
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # Sourced in the guest by loads.py. "rounds" prints a line per load, LOADS names them:
 #
-#	FREQUENCY_GOVERNOR IDLE_GOVERNOR LOAD VALUE... ABOVE BELOW SECONDS
+#	FREQUENCY_GOVERNOR IDLE_GOVERNOR LOAD VALUE... ABOVE BELOW SECONDS JOULES
 #
 # with the rises of cpuidle's counters of choices that were too deep and too
-# shallow, over all CPUs, and the time that it took.
+# shallow, over all CPUs, and the time and the packages' energy that it took.
 
 IDLE=$CPU/cpuidle/current_governor
 
@@ -94,11 +94,10 @@ settle()
 measure()
 {
 	settle
-	above=$(total above) below=$(total below) begin=$(uptime_now)
-	value=$(load "$3")
-	end=$(uptime_now)
-	echo "$above $(total above) $below $(total below) $begin $end" |
-		awk -v what="$1 $2 $3 $value" '{ print what, $2 - $1, $4 - $3, $6 - $5 }'
+	above=$(total above) below=$(total below)
+	took=$(stopwatch sh -c ". /usr/lib/vs/loads.sh; load $3")
+	echo "$(total above) $above $(total below) $below $took" |
+		awk -v what="$1 $2 $3 $(cat /tmp/output)" '{ print what, $1 - $2, $3 - $4, $5, $6 }'
 }
 
 # $1: rounds, $2: idle governors, $3: frequency governors
