@@ -175,8 +175,8 @@ static void no_nohz(void)
 	run(200, 100, true);
 }
 
-/* While it idles, its own balancing calls once a tick. */
-static void idle_calls(void)
+/* While it idles, its own balancing calls @ms apart; what it needs decays. */
+static void balance(unsigned int ms, unsigned long util)
 {
 	struct rq *rq = &shim_rq[0];
 
@@ -185,12 +185,22 @@ static void idle_calls(void)
 	requests = computed = 0;
 	rq->curr = rq->idle;
 	rq->idle_stamp = m.now;
-	for (unsigned long util = 490; util > 100; util = util * 7 / 10) {
-		m.now += shim_tick_ns + 1000;
+	for (; util > 100; util = util * 7 / 10) {
+		m.now += ms * MSEC;
 		rq->idle_calls++;
 		rq->cfs.avg = (struct sched_avg){ util, util, 0 };
 		call_hook(0, 0, 0);
 	}
+}
+
+static void idle_calls(void)
+{
+	balance(6, 490);
+}
+
+static void idle_calls_that_need(void)
+{
+	balance(40, 690);
 }
 
 /* It exceeded its estimate once, and has idled for less than a tick at a time since then. */
@@ -259,7 +269,8 @@ int main(int argc, char **argv)
 		{ "rate-limit", rate_limit }, { "clamp-elsewhere", clamp_elsewhere },
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
 		{ "real-time", real_time }, { "short-idle", short_idle },
-		{ "no-nohz", no_nohz }, { "idle-calls", idle_calls }, { "once-saturated", once_saturated },
+		{ "no-nohz", no_nohz }, { "idle-calls", idle_calls },
+		{ "idle-calls-that-need", idle_calls_that_need }, { "once-saturated", once_saturated },
 		{ "no-estimates", no_estimates }, { "middle-then-saturated", middle_then_saturated },
 		{ "slower-and-saturated", slower_and_saturated },
 	};

@@ -26,6 +26,7 @@ CHECKS = ["-fsanitize=undefined", "-fno-sanitize-recover"]
 #: In the order in which they need each other.
 FUNCTIONS = {
     "include/linux/sched/cpufreq.h": ["map_util_freq", "map_util_perf"],
+    "kernel/sched/sched-pelt.h": [],
     "kernel/sched/ext/ext.h": ["scx_cpuperf_target"],
     "kernel/sched/sched.h": [
         "cpufreq_update_util", "cpu_bw_dl", "cpu_util_dl", "cpu_util_rt", "uclamp_is_used",
@@ -33,8 +34,8 @@ FUNCTIONS = {
     "kernel/sched/fair.c": ["cpu_util", "cpu_util_cfs", "cpu_util_cfs_boost",
                             "effective_cpu_util"],
 }
-DEFINITIONS = re.compile(r"^#define SCHED_CPUFREQ_\w+\s+.*|^struct update_util_data {\n[^}]*};",
-                         re.M)
+DEFINITIONS = re.compile(r"^#define (?:SCHED_CPUFREQ_\w+|LOAD_AVG_PERIOD)\s+.*|"
+                         r"^struct update_util_data {\n[^}]*};", re.M)
 
 
 class Tree:

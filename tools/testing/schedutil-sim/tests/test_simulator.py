@@ -141,9 +141,10 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "capped-hog": (1200, 0, 1, 50, CLAMPS),
     "freed-hog": (3800, 0, 2, 50, ("uclamp_rq_get(rq, UCLAMP_MAX);", "300;")),
     "real-time": (3800, 0, 1, 50, ("\t\tleast = SCHED_CAPACITY_SCALE;", "\t\tleast = 0;")),
-    "short-idle": (3300, 0, 5, 300, ("- rq->idle_stamp > TICK_NSEC)", "> rq->idle_stamp)")),
-    "no-nohz": (800, 0, 5, 300, ("- rq->idle_stamp > TICK_NSEC)", "< rq->idle_stamp)")),
-    "idle-calls": (2300, 0, 1, 10, (" && rq->idle_stamp >= sg_cpu->needed", "")),
+    "short-idle": (3300, 0, 5, 300, (": TICK_NSEC))", ": 0))")),
+    "no-nohz": (800, 0, 5, 300, (": TICK_NSEC))", ": S64_MAX))")),
+    "idle-calls": (2300, 0, 1, 10, ("LOAD_AVG_PERIOD * NSEC_PER_MSEC", "TICK_NSEC")),
+    "idle-calls-that-need": (800, 0, 5, 10, ("LOAD_AVG_PERIOD * NSEC_PER_MSEC", "S64_MAX")),
     "once-saturated": (800, 0, 5, 300, ("\t\tutil = max(min, max);\n",
                                        "\t\tsg_cpu->util = util = max(min, max);\n")),
     "middle-then-saturated": (2400, 0, 5, 300, ("(perf || h->end)", "perf")),
@@ -167,7 +168,7 @@ def test_case(case: str, tmp_path: Path) -> None:
     # The base has the mistake of invariance-off, but its invariance never comes on again.
     # It asks whether the tick stopped, and keeps what it once had if capacity changes.
     if case not in ("invariance-off", "short-idle", "no-nohz", "idle-calls",
-                    "slower-and-saturated"):
+                    "idle-calls-that-need", "slower-and-saturated"):
         assert said["base"].split()[:2] == said["ours"].split()[:2]
     assert fits(said["ours"], case), said
 
