@@ -175,8 +175,8 @@ static void no_nohz(void)
 	run(200, 100, true);
 }
 
-/* While it idles, its own balancing calls @ms apart; what it needs decays. */
-static void balance(unsigned int ms, unsigned long util)
+/* It needed 700 and idles. */
+static struct rq *idle_from_700(void)
 {
 	struct rq *rq = &shim_rq[0];
 
@@ -184,23 +184,70 @@ static void balance(unsigned int ms, unsigned long util)
 	run(50, 700, true);
 	requests = computed = 0;
 	rq->curr = rq->idle;
+	rq->nr_running = 0;
 	rq->idle_stamp = m.now;
-	for (; util > 100; util = util * 7 / 10) {
-		m.now += ms * MSEC;
-		rq->idle_calls++;
-		rq->cfs.avg = (struct sched_avg){ util, util, 0 };
-		call_hook(0, 0, 0);
-	}
+	return rq;
+}
+
+/* A call of an idle CPU after @us, which needs @util */
+static void idle_call(unsigned int us, unsigned long util)
+{
+	m.now += us * 1000;
+	shim_rq[0].idle_calls++;
+	shim_rq[0].cfs.avg = (struct sched_avg){ util, util, 0 };
+	call_hook(0, 0, 0);
+}
+
+/* While it idles, its own balancing calls @us apart; what it needs decays. */
+static void balance(unsigned int us, unsigned long util)
+{
+	idle_from_700();
+	for (; util > 100; util = util * 7 / 10)
+		idle_call(us, util);
 }
 
 static void idle_calls(void)
 {
-	balance(6, 490);
+	balance(6000, 490);
 }
 
 static void idle_calls_that_need(void)
 {
-	balance(40, 690);
+	balance(40000, 690);
+}
+
+/* Balancing that comes before the CPU has idled for a tick decides nothing. */
+static void idle_call_at_once(void)
+{
+	idle_from_700();
+	idle_call(1, 690);
+	idle_call(20000, 400);
+}
+
+/* Nothing is known of the level: it is held for a tick, whatever calls there are. */
+static void idle_without_invariance(void)
+{
+	shim_invariant = false;
+	balance(3000, 490);
+	for (int i = 0; i < 10; i++)
+		idle_call(20000, 100);
+}
+
+/* A second call of each wake-up, for which idle_stamp is 0, while its idle times are short */
+static void second_call(void)
+{
+	struct rq *rq = idle_from_700();
+
+	for (int i = 0; i < 100; i++) {
+		rq->curr = rq->idle;
+		rq->idle_stamp = m.now;
+		idle_call(500, 100);
+		rq->idle_stamp = 0;
+		rq->nr_running = 1;
+		idle_call(3, 100);
+		rq->curr = &m.running[0];
+		rq->nr_running = 0;
+	}
 }
 
 /* It exceeded its estimate once, and has idled for less than a tick at a time since then. */
@@ -270,7 +317,10 @@ int main(int argc, char **argv)
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
 		{ "real-time", real_time }, { "short-idle", short_idle },
 		{ "no-nohz", no_nohz }, { "idle-calls", idle_calls },
-		{ "idle-calls-that-need", idle_calls_that_need }, { "once-saturated", once_saturated },
+		{ "idle-calls-that-need", idle_calls_that_need },
+		{ "idle-call-at-once", idle_call_at_once },
+		{ "idle-without-invariance", idle_without_invariance },
+		{ "second-call", second_call }, { "once-saturated", once_saturated },
 		{ "no-estimates", no_estimates }, { "middle-then-saturated", middle_then_saturated },
 		{ "slower-and-saturated", slower_and_saturated },
 	};

@@ -145,6 +145,10 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "no-nohz": (800, 0, 5, 300, (": TICK_NSEC))", ": S64_MAX))")),
     "idle-calls": (2300, 0, 1, 10, ("LOAD_AVG_PERIOD * NSEC_PER_MSEC", "TICK_NSEC")),
     "idle-calls-that-need": (800, 0, 5, 10, ("LOAD_AVG_PERIOD * NSEC_PER_MSEC", "S64_MAX")),
+    "idle-call-at-once": (1900, 0, 1, 10, (" + TICK_NSEC ?", " ?")),
+    "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || sg_cpu->util >= h->lo)",
+                                                  "if (true)")),
+    "second-call": (3300, 0, 0, 10, (" && (rq->idle_stamp || !rq->nr_running)", "")),
     "once-saturated": (800, 0, 5, 300, ("\t\tutil = max(min, max);\n",
                                        "\t\tsg_cpu->util = util = max(min, max);\n")),
     "middle-then-saturated": (2400, 0, 5, 300, ("(perf || h->end)", "perf")),
@@ -168,7 +172,8 @@ def test_case(case: str, tmp_path: Path) -> None:
     # The base has the mistake of invariance-off, but its invariance never comes on again.
     # It asks whether the tick stopped, and keeps what it once had if capacity changes.
     if case not in ("invariance-off", "short-idle", "no-nohz", "idle-calls",
-                    "idle-calls-that-need", "slower-and-saturated"):
+                    "idle-calls-that-need", "idle-call-at-once", "idle-without-invariance",
+                    "second-call", "slower-and-saturated"):
         assert said["base"].split()[:2] == said["ours"].split()[:2]
     assert fits(said["ours"], case), said
 
