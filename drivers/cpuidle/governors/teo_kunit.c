@@ -368,7 +368,7 @@ static void test_monotone(struct kunit *test)
 
 		set_up(f, t, tick);
 		learn_at_random(f, &seed);
-		until_tick = next_random(&seed) % tick;
+		until_tick = next_random(&seed) % (u32)tick;
 
 		sleep = next_random(&seed) % (10 * MS);
 		for (i = 0, last = 0; i < t->nr; i++, last = state) {
