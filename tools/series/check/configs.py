@@ -24,6 +24,7 @@ class Config:
     def __init__(self, name: str, data: dict[str, Any], tree: Tree) -> None:
         self.name, self.source = name, tree.path
         self.obj = tree.path / f"{kernel.OBJ}-{name}"
+        self.image = self.obj / "arch/x86/boot/bzImage"
         self.symbols = data["symbols"].strip() + "\n"
         self.arch = data.get("arch", "x86_64")
         self.boots, self.words = data.get("boot", []), data.get("make", [])
@@ -63,7 +64,7 @@ class Config:
                               f"{env} ./run_kselftest.sh {selftests}", out,
                               "--time=deterministic", "--limit=1800", "--cpus=4",
                               f"--machine={machine}",
-                              f"--append={append}", image=self.obj / "arch/x86/boot/bzImage")
+                              f"--append={append}", image=self.image)
         self.log(f"test-{number}").write_text(said)
         return testrun.count_kselftests(said) + testrun.unseen(
             set(), set(), (out / "console.log").read_text(errors="replace"))
@@ -78,9 +79,13 @@ def touched(tree: Tree) -> list[str]:
 
 
 def check(name: str, data: dict[str, Any], tree: Tree) -> Count:
-    """One configuration: built, and run if it says how to boot."""
+    """One configuration: built, and run if it says how to boot, or that KUnit is to run."""
     config = Config(name, data, tree)
     config.configure()
+    if data.get("kunit"):
+        config.build("bzImage")
+        with Step(f"configs: {name}: KUnit"):
+            return testrun.kunit_alone(tree.path, config.image, paths.TESTS / f"configs-{name}")
     if not config.boots:
         config.compile(touched(tree))
         return Count(passed=1)

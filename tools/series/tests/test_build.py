@@ -237,6 +237,20 @@ def test_what_no_case_tells():
     assert testrun.unseen(set(), set(), "", said).failures == ["skipped: ok 2 a # SKIP no device"]
 
 
+def test_kernel_that_runs_no_program_is_off_after_its_suites(tmp_path, monkeypatch):
+    def ends(reason):
+        def boot(*words, **named):
+            raise Fail(reason)
+        monkeypatch.setattr(guest, "boot", boot)
+        return testrun.kunit_alone(tmp_path, tmp_path, tmp_path)
+
+    monkeypatch.setattr(testrun, "kunit_results", lambda linux, out, expected: expected)
+    assert ends("the emulator ended (status 0) before the guest was done") == \
+        {"cpuidle-teo", "schedutil_chain", "schedutil_holdoff"}
+    with pytest.raises(Fail, match="panicked"):
+        ends("the guest's kernel panicked: Attempted to kill init!")
+
+
 def test_guest_that_runs_no_kselftest(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "LOG", tmp_path)
     monkeypatch.setattr(paths, "TESTS", tmp_path)
