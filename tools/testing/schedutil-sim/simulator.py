@@ -24,7 +24,7 @@ CFLAGS = ["-O2", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-variab
 CHECKS = ["-fsanitize=undefined", "-fno-sanitize-recover"]
 
 #: In the order in which they need each other.
-FUNCTIONS = {
+FUNCTIONS: dict[str, list[str]] = {
     "include/linux/sched/cpufreq.h": ["map_util_freq", "map_util_perf"],
     "kernel/sched/sched-pelt.h": [],
     "kernel/sched/ext/ext.h": ["scx_cpuperf_target"],
