@@ -95,7 +95,7 @@ measure()
 {
 	settle
 	above=$(total above) below=$(total below)
-	took=$(stopwatch sh -c ". /usr/lib/vs/loads.sh; load $3")
+	took=$(stopwatch sh -c "CPU=$CPU; . /usr/lib/vs/loads.sh; load $3")
 	echo "$(total above) $above $(total below) $below $took" |
 		awk -v what="$1 $2 $3 $(cat /tmp/output)" '{ print what, $1 - $2, $3 - $4, $5, $6 }'
 }
