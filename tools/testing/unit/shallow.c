@@ -103,6 +103,7 @@ static const struct row {
 	u64 stamp[12];
 	int little[3];		/* have less capacity; 1 and 4 have a little less than 1024 */
 	int no_tick, works, reads;	/* works: a CPU that begins to, after so many reads of it */
+	int wakes;		/* it has been sent another task */
 	bool turbo;		/* CPUs have different turbo clocks */
 } rows[] = {
 	{ "the chosen one is awake", 2, 2, 0, ~0, ~0, 1,
@@ -153,6 +154,10 @@ static const struct row {
 	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 9, 8, 7 }, .works = 2, .reads = 2 },
 	{ "begins to work after it was found idle", 1, 1, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 9, 8, 7 }, .works = 2, .reads = 3 },
+	{ "the chosen one wakes for another task", 1, 4, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1 },
+	{ "the chosen one wakes for another task, and so do all", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, BUSY, BUSY, BUSY }, { 0, 9, 6, 5, 8 }, .wakes = 1 },
 	{ "no half core, if it wakes at once", 2, 4, 1, ~0, ~0, 2,
 	  { LIGHT, BUSY, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 9, 0, 1, 2, 3, 3, 0, 9 } },
 	{ "no half core, if no other one is left", 2, 2, 1, ~0, ~0, 2,
@@ -205,6 +210,7 @@ static void rows_test(struct kunit *test)
 		unequal = row->little[0];
 		no_tick[row->no_tick] = row->no_tick;
 		works_after[row->works] = row->reads;
+		idle[row->wakes] &= !row->wakes;
 		llc.flags = row->turbo ? SD_ASYM_PACKING : 0;
 		KUNIT_EXPECT_EQ_MSG(test, choose(), row->expected, "%s", row->what);
 	}
