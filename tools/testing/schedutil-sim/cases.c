@@ -239,14 +239,12 @@ static void second_call(void)
 	struct rq *rq = idle_from_700();
 
 	for (int i = 0; i < 100; i++) {
-		rq->curr = rq->idle;
 		rq->idle_stamp = m.now;
+		rq->nr_running = 0;
 		idle_call(500, 100);
 		rq->idle_stamp = 0;
 		rq->nr_running = 1;
 		idle_call(3, 100);
-		rq->curr = &m.running[0];
-		rq->nr_running = 0;
 	}
 }
 
