@@ -79,6 +79,13 @@ static bool available_idle_cpu(int cpu)
 	return is;
 }
 
+static int only_idle_tasks;
+
+static bool sched_idle_cpu(int cpu)
+{
+	return cpu && cpu == only_idle_tasks;
+}
+
 // FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle
 // FROM kernel/sched/fair.c: idled_later capacity_greater larger may_replace
 // FROM kernel/sched/fair.c: select_shallow_cpu
@@ -104,6 +111,7 @@ static const struct row {
 	int little[3];		/* have less capacity; 1 and 4 have a little less than 1024 */
 	int no_tick, works, reads;	/* works: a CPU that begins to, after so many reads of it */
 	int wakes;		/* it has been sent another task */
+	bool sched_idle;	/* of SCHED_IDLE */
 	bool turbo;		/* CPUs have different turbo clocks */
 } rows[] = {
 	{ "the chosen one is awake", 2, 2, 0, ~0, ~0, 1,
@@ -158,6 +166,12 @@ static const struct row {
 	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1 },
 	{ "the chosen one wakes for another task, and so do all", 1, 1, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, BUSY, BUSY, BUSY }, { 0, 9, 6, 5, 8 }, .wakes = 1 },
+	{ "the chosen one wakes for another task, and the others wake later", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, LESS, DEEP, DEEP, DEEP }, { 0, 5, 6, 9, 8 }, .wakes = 1 },
+	{ "the chosen one wakes for another task, and has the most turbo", 1, 4, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .turbo = true },
+	{ "the chosen one wakes for a SCHED_IDLE task", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .sched_idle = true },
 	{ "no half core, if it wakes at once", 2, 4, 1, ~0, ~0, 2,
 	  { LIGHT, BUSY, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 9, 0, 1, 2, 3, 3, 0, 9 } },
 	{ "no half core, if no other one is left", 2, 2, 1, ~0, ~0, 2,
@@ -211,6 +225,7 @@ static void rows_test(struct kunit *test)
 		no_tick[row->no_tick] = row->no_tick;
 		works_after[row->works] = row->reads;
 		idle[row->wakes] &= !row->wakes;
+		only_idle_tasks = row->sched_idle ? row->wakes : 0;
 		llc.flags = row->turbo ? SD_ASYM_PACKING : 0;
 		KUNIT_EXPECT_EQ_MSG(test, choose(), row->expected, "%s", row->what);
 	}
@@ -252,6 +267,11 @@ static void large_test(struct kunit *test)
 		rest(large.chosen, DEEP, 0);
 		KUNIT_EXPECT_EQ(test, choose(), last);
 		KUNIT_EXPECT_EQ(test, looked_at(&most), SHALLOW_SCAN + 1);
+		/* All of them and the chosen one are taken, which its neighbour is not. */
+		for (int i = first; i <= last; i++)
+			idle[i] = false;
+		idle[large.chosen] = false;
+		KUNIT_EXPECT_EQ(test, choose(), large.chosen + SHALLOW_SCAN - 1);
 	}
 }
 
