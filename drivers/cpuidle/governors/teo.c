@@ -17,9 +17,9 @@
  * 9/4 of its exit latency. An idle time d gains (d - T) / T, a loss if d is below
  * T. It counts as 3 T at most, so that one long idle time does not outweigh many
  * short ones. The governor enters the deepest state whose score is positive, whose
- * T fits into the time to the next timer and whose exit latency fits into the
- * latency limit; if there is none, the shallowest. A later timer or a higher limit
- * never leads to a shallower state.
+ * target residency and exit latency fit into the time to the next timer, and whose
+ * exit latency fits into the latency limit; if there is none, the shallowest. A
+ * later timer or a higher limit never leads to a shallower state.
  *
  * There are scores for each *situation*: the class of the last idle time, and
  * whether its timer ended it, or the scheduler tick (or the time limit of a
@@ -48,7 +48,6 @@
 
 #include <linux/cpuidle.h>
 #include <linux/jiffies.h>
-#include <linux/kernel.h>
 #include <linux/percpu.h>
 #include <linux/sched/clock.h>
 #include <linux/tick.h>
@@ -254,9 +253,8 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 
 	stop = tick_stopped ||
 	       teo_wants_tick_stopped(row, &cpu->table, cpu->sleep, TICK_NSEC);
-	state = teo_choose(drv, dev, latency_req, &cpu->table, row,
-			   drv->state_count - 1, cpu->sleep,
-			   stop ? cpu->sleep : cpu->delta);
+	state = teo_choose(drv, dev, latency_req, row, drv->state_count - 1,
+			   cpu->sleep, stop ? cpu->sleep : cpu->delta);
 
 	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING) ||
 	    teo_shallow(drv, dev, latency_req, cpu->deep, state))
@@ -293,8 +291,8 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	cpu->sleep = KTIME_MAX;
 	cpu->delta = KTIME_MAX;
 	*stop_tick = false;
-	return teo_choose(drv, dev, latency_req, &cpu->table, row, cpu->deep - 1,
-			  KTIME_MAX, KTIME_MAX);
+	return teo_choose(drv, dev, latency_req, row, cpu->deep - 1, KTIME_MAX,
+			  KTIME_MAX);
 }
 
 /**

@@ -81,13 +81,6 @@ static inline void teo_column_init(struct teo_column *col, s64 needed)
 				    max_t(s64, needed, 1));
 }
 
-/* The idle time that a state needs. */
-static inline s64 teo_needed(const struct cpuidle_state *state)
-{
-	return state->target_residency_ns +
-	       ((state->exit_latency_ns * TEO_PRICE) >> 2);
-}
-
 /**
  * teo_table_init - take over the states
  * @table: to be filled
@@ -97,10 +90,14 @@ static inline s64 teo_needed(const struct cpuidle_state *state)
 static inline void teo_table_init(struct teo_table *table,
 				  const struct cpuidle_driver *drv, s64 tick)
 {
+	const struct cpuidle_state *s;
 	int i;
 
-	for (i = 0; i < drv->state_count; i++)
-		teo_column_init(&table->column[i], teo_needed(&drv->states[i]));
+	for (i = 0; i < drv->state_count; i++) {
+		s = &drv->states[i];
+		teo_column_init(&table->column[i], s->target_residency_ns +
+				((s->exit_latency_ns * TEO_PRICE) >> 2));
+	}
 	teo_column_init(&table->column[drv->state_count], tick >> TEO_TICK_SHIFT);
 	table->nr_states = drv->state_count;
 }
@@ -184,31 +181,32 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
  * @drv: the driver
  * @dev: the CPU, whose usage says which states are disabled
  * @latency_req: latency limit
- * @table: the idle times that the states need
  * @row: the situation, or NULL if the times alone decide
  * @top: the deepest state to choose
  * @sleep: time to the next timer event but the tick
  * @most: time until something ends the stay, which may be the tick
  *
  * Nobody waits for a tick, so a state that the tick ends needs its target residency
- * alone.
+ * alone. Other work rarely waits for a task that a timer wakes, so there the exit
+ * latency counts once.
  *
  * Return: the deepest usable state that fits and is worth it; else the shallowest.
  */
 static inline int teo_choose(const struct cpuidle_driver *drv,
 			     const struct cpuidle_device *dev, s64 latency_req,
-			     const struct teo_table *table,
 			     const struct teo_row *row, int top, s64 sleep,
 			     s64 most)
 {
 	int state = -1, i;
 
 	for (i = top; i >= 0; i--) {
+		const struct cpuidle_state *s = &drv->states[i];
+
 		if (!teo_state_usable(drv, dev, latency_req, i))
 			continue;
 		state = i;
-		if (table->column[i].needed <= sleep &&
-		    drv->states[i].target_residency_ns <= most &&
+		if (s->target_residency_ns + s->exit_latency_ns <= sleep &&
+		    s->target_residency_ns <= most &&
 		    (!row || row->score[i] > 0))
 			break;
 	}

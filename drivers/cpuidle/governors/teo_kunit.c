@@ -76,7 +76,7 @@ static int decide(struct fixture *f, s64 limit, s64 sleep, s64 until_tick,
 		  s64 tick, bool *stop)
 {
 	*stop = teo_wants_tick_stopped(&f->row, &f->table, sleep, tick);
-	return teo_choose(&f->drv, &f->dev, limit, &f->table, &f->row,
+	return teo_choose(&f->drv, &f->dev, limit, &f->row,
 			  f->drv.state_count - 1, sleep,
 			  *stop ? sleep : min(sleep, until_tick));
 }
@@ -191,11 +191,11 @@ struct choose_case {
 	s64 tick;		/* 0: stopped */
 };
 
-/* POLL, C1, C1E, C6 of Sapphire Rapids; C6 needs 800 + 9/4 * 290 us. */
+/* POLL, C1, C1E, C6 of Sapphire Rapids; C6 needs 800 us, and 290 if a timer ends it. */
 static const struct choose_case choose_cases[] = {
 	{ "all worth it", 0xf, 0, NO_LIMIT, KTIME_MAX, 3 },
-	{ "timer just far enough for C6", 0xf, 0, NO_LIMIT, 1452500, 3 },
-	{ "timer too near for C6", 0xf, 0, NO_LIMIT, 1452500 - 1, 2 },
+	{ "timer just far enough for C6", 0xf, 0, NO_LIMIT, 1090 * US, 3 },
+	{ "timer too near for C6", 0xf, 0, NO_LIMIT, 1090 * US - 1, 2 },
 	{ "tick just far enough for C6", 0xf, 0, NO_LIMIT, KTIME_MAX, 3, 800 * US },
 	{ "tick too near for C6", 0xf, 0, NO_LIMIT, KTIME_MAX, 2, 800 * US - 1 },
 	{ "timer at once", 0xf, 0, NO_LIMIT, 0, 0 },
@@ -225,7 +225,7 @@ static void test_choose(struct kunit *test)
 			f->dev.states_usage[k].disable = !!(c->disabled & BIT(k));
 			f->row.score[k] = !!(c->worth & BIT(k));
 		}
-		KUNIT_EXPECT_EQ_MSG(test, teo_choose(&f->drv, &f->dev, c->limit, &f->table,
+		KUNIT_EXPECT_EQ_MSG(test, teo_choose(&f->drv, &f->dev, c->limit,
 						     &f->row, spr.nr - 1, c->sleep,
 						     c->tick ?: c->sleep),
 				    c->state, "%s", c->name);
@@ -233,7 +233,7 @@ static void test_choose(struct kunit *test)
 	/* Without a situation the timer alone decides; never deeper than the top. */
 	set_up(f, &spr, 4 * MS);
 	for (i = 0; i < spr.nr; i++)
-		KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT, &f->table,
+		KUNIT_EXPECT_EQ(test, teo_choose(&f->drv, &f->dev, NO_LIMIT,
 						 NULL, i, KTIME_MAX, KTIME_MAX), i);
 }
 

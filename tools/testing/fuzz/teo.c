@@ -57,8 +57,10 @@ static bool usable(int i, s64 limit)
 
 static bool pays(const struct teo_row *row, int i, s64 sleep, s64 most)
 {
-	return table.column[i].needed <= sleep &&
-	       drv.states[i].target_residency_ns <= most && (!row || row->score[i] > 0);
+	const struct cpuidle_state *s = &drv.states[i];
+
+	return s->target_residency_ns + s->exit_latency_ns <= sleep &&
+	       s->target_residency_ns <= most && (!row || row->score[i] > 0);
 }
 
 /* By the definition: the deepest that pays, else the shallowest usable, else enabled */
@@ -83,7 +85,7 @@ static int wanted(const struct teo_row *row, int top, s64 limit, s64 sleep, s64 
 
 static int choose(const struct teo_row *row, int top, s64 limit, s64 sleep, s64 most)
 {
-	return teo_choose(&drv, &dev, limit, &table, row, top, sleep, most);
+	return teo_choose(&drv, &dev, limit, row, top, sleep, most);
 }
 
 static void chooses(struct input *in, const struct teo_row *row)

@@ -81,9 +81,9 @@ static bool available_idle_cpu(int cpu)
 
 static int only_idle_tasks;
 
-static bool sched_idle_cpu(int cpu)
+static bool sched_idle_rq(struct rq *rq)
 {
-	return cpu && cpu == only_idle_tasks;
+	return only_idle_tasks && rq == &rqs[only_idle_tasks];
 }
 
 // FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle
