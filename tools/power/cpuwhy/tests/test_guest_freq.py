@@ -181,8 +181,10 @@ def test_quarantined(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
 
 def test_tasks_that_take_turns(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
     """legs1 has two, 1 ms each, for a second. It is found once: with chains its clock is
-    the highest; the tasks of the other loads work at once or rest."""
-    talk, = (e for e in faulty[1].episodes if e.turns)
+    the highest; the tasks of the other loads work at once or rest. At the start of parallel
+    two may share a CPU for a while, and then they do take turns (30 ms on Linux 7.3)."""
+    talk, *others = sorted((e for e in faulty[1].episodes if e.turns), key=lambda e: -e.waited)
+    assert sum(e.waited for e in others) < 0.05 * talk.waited
     assert "conversations and conversations" in talk.task or talk.task == "conversations"
     assert talk.waited == pytest.approx(1e9, rel=0.1)
     assert talk.turns == pytest.approx(talk.waited / 1e6 * talk.low / TOP, rel=0.3)
