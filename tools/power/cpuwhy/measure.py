@@ -475,13 +475,15 @@ def changes(guard: Guard, pair: Pair, samples: int) -> list[Change]:
 
 def busy_clock(guard: Guard, cpus: list[int], seconds: float) -> float | None:
     """The first CPU's clock over the base while all are busy."""
-    def now() -> tuple[int | None, int | None]:
-        """Of some tries that of which both reads were nearest to each other."""
+    def now() -> tuple[int | None, float | None]:
+        """APERF, and MPERF in the middle between reads before and after. Of some tries that of
+        which these were nearest to each other."""
         tries = []
         for _ in range(8):
-            begin = time.monotonic_ns()
-            found = read_msr(cpus[0], APERF), read_msr(cpus[0], MPERF)
-            tries.append((time.monotonic_ns() - begin, found))
+            before, aperf, after = (read_msr(cpus[0], msr) for msr in (MPERF, APERF, MPERF))
+            if before is None or after is None:
+                return None, None
+            tries.append((after - before, (aperf, (before + after) / 2)))
         return min(tries)[1]
 
     with ExitStack() as stack:

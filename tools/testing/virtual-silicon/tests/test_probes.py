@@ -22,8 +22,9 @@ EXAMPLE = Path(__file__).with_name("probe-platinum-8592.txt")
 #: Made from dumps of real machines: groups and bytes of turbo ratios, AMD with CPPC; states by
 #: MWAIT and by ports.
 MACHINES = ("platinum-8592", "e3-1240-v5", "platinum-8180", "epyc-7543", "ryzen-7-5800x")
-#: Of latencies: the share, and us below which nothing can be told apart.
-SHARE, FLOOR_US = 0.1, 0.5
+#: Of latencies: the share, and us below which nothing can be told apart. From the exit to the task
+#: it is up to 0.5 us longer on Linux 7.3, whose build is in build/7.3.
+SHARE, FLOOR_US = 0.1, 0.5 if paths.BUILD.name == "build" else 1
 
 
 @cache
