@@ -13,6 +13,7 @@ CPU than it should. The build's directory has to be there: its headers say where
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 import struct
 import subprocess
@@ -132,7 +133,7 @@ def main() -> int:
     parser.add_argument("vmlinux", type=Path, metavar="VMLINUX")
     kernel = Kernel(parser.parse_args().vmlinux)
     try:
-        import unicorn
+        unicorn = importlib.import_module("unicorn")
     except ImportError as error:
         raise MissingError("unicorn is not installed: apt-get install python3-unicorn") from error
     print(f"Instructions, and lines of run queues, with NR_CPUS={kernel.offset['nr_cpus']}:\n")
