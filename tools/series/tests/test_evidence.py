@@ -18,6 +18,10 @@ def value(name: str, column: str, **where: str) -> str:
     return row[column]
 
 
+def demo_row(name: str, said: str) -> dict[str, str]:
+    return next(row for row in table(name) if row["what"].startswith(said))
+
+
 def gains() -> list[list[str]]:
     def hop(setting: str, column: str, load: str = "n=16") -> str:
         return value("handovers/centre.csv", column, load=load, setting=setting)
@@ -31,8 +35,7 @@ def gains() -> list[list[str]]:
                      **{"frequency governor": "performance"})
 
     def demo(what: str, said: str) -> list[str]:
-        ours, stock = (next(r for r in table(name) if r["what"].startswith(said))
-                       for name in ("demo.csv", "demo-stock-7.3.csv"))
+        ours, stock = (demo_row(name, said) for name in ("demo.csv", "demo-stock-7.3.csv"))
         assert ours["patched"] == stock["patched"]
         return [what, ours["base"], stock["base"], "-", ours["patched"], "demo.csv"]
     full = ("handovers/centre.csv", "hops a second, pool of 16 threads")
@@ -53,8 +56,8 @@ def gains() -> list[list[str]]:
 
 def newest() -> list[list[str]]:
     def demo(what: str, said: str) -> list[str]:
-        stock, new, ours = (next(r for r in table(name) if r["what"].startswith(said)) for name in
-                            ("demo-stock-7.3.csv", "demo-7.3.csv", "demo.csv"))
+        stock, new, ours = (demo_row(name, said) for name in (
+            "demo-stock-7.3.csv", "demo-7.3.csv", "demo.csv"))
         return [what, stock["base"], new["base"], new["patched"], ours["patched"]]
 
     def hops(what: str, load: str) -> list[str]:
