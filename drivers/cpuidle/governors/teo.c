@@ -15,11 +15,10 @@
  * CPU waits, other work waits for that work, and cores and package draw power
  * meanwhile. So a state needs an idle time T, which is its target residency plus
  * 9/4 of its exit latency. An idle time d gains (d - T) / T, a loss if d is below
- * T. It counts as 3 T at most, so that one long idle time does not outweigh many
- * short ones. The governor enters the deepest state whose score is positive, whose
- * target residency and exit latency fit into the time to the next timer, and whose
- * exit latency fits into the latency limit; if there is none, the shallowest. A
- * later timer or a higher limit never leads to a shallower state.
+ * T. It counts as 3 T at most, and a score is at most 1/2, so that long idle times
+ * do not outweigh many short ones. The governor enters the deepest state of positive
+ * score whose target residency and exit latency fit into the time to the next timer,
+ * and its exit latency into the latency limit; if there is none, the shallowest.
  *
  * There are scores for each *situation*: the class of the last idle time, and
  * whether its timer ended it, or the scheduler tick (or the time limit of a
@@ -38,8 +37,7 @@
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time, so the governor observes it:
- * a CPU that its timer woke knows when the timer was due. Until then the driver's
- * figure counts.
+ * a CPU that its timer woke knows when it was due. Until then the driver's counts.
  *
  * *The time to the next timer* costs time to look up. It is skipped, and the tick
  * retained, if idle times reach less than half of what the first state beyond the

@@ -23,6 +23,9 @@
 /* An idle time counts up to this many times what the state needs. */
 #define TEO_MOST		3
 
+/* The highest score: once idle times become short, a dozen of them undo it. */
+#define TEO_SCORE_MOST		(TEO_ONE / 2)
+
 /* The cost of work that waits for the exit, in quarters of the exit latency. */
 #define TEO_PRICE		9
 
@@ -90,14 +93,12 @@ static inline void teo_column_init(struct teo_column *col, s64 needed)
 static inline void teo_table_init(struct teo_table *table,
 				  const struct cpuidle_driver *drv, s64 tick)
 {
-	const struct cpuidle_state *s;
+	const struct cpuidle_state *s = drv->states;
 	int i;
 
-	for (i = 0; i < drv->state_count; i++) {
-		s = &drv->states[i];
+	for (i = 0; i < drv->state_count; i++, s++)
 		teo_column_init(&table->column[i], s->target_residency_ns +
 				((s->exit_latency_ns * TEO_PRICE) >> 2));
-	}
 	teo_column_init(&table->column[drv->state_count], tick >> TEO_TICK_SHIFT);
 	table->nr_states = drv->state_count;
 }
@@ -152,7 +153,8 @@ static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 		int more = teo_gain(&table->column[i], idle) - row->score[i];
 
 		if (!timer || more > 0)
-			row->score[i] += more >> shift;
+			row->score[i] = min(row->score[i] + (more >> shift),
+					    TEO_SCORE_MOST);
 	}
 }
 

@@ -26,11 +26,11 @@ static void states(struct input *in)
 	teo_table_init(&table, &drv, 4 + take_below(in, 10000000));
 }
 
-/* A mean of gains is between their bounds, and no deeper state's is above a shallower one's */
+/* A score is between its bounds, and no deeper state's is above a shallower one's */
 static void row_is_sound(const struct teo_row *row)
 {
 	for (int i = 1; i <= table.nr_states; i++)
-		PROPERTY(row->score[i] >= -TEO_ONE && row->score[i] <= (TEO_MOST - 1) * TEO_ONE);
+		PROPERTY(row->score[i] >= -TEO_ONE && row->score[i] <= TEO_ONE / 2);
 	for (int i = 2; i < table.nr_states; i++)
 		PROPERTY(row->score[i] <= row->score[i - 1] + ROUNDED);
 }
