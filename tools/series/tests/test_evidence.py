@@ -67,7 +67,8 @@ def newest() -> list[list[str]]:
     return [
         demo("clock that counts as highest, 1562 by the registers", "clock that counts"),
         demo("ms until a light task has it", "a light task"),
-        demo("changes of clock in 1 s of random bursts", "changes of clock"),
+        demo("changes of clock in 1 s of a thread's random bursts", "changes of clock"),
+        demo("ms for twelve of these, with pauses of 50 ms", "twelve of these"),
         demo("thousand round trips a second", "round trips"),
         demo("J of a little work", "energy of 5 s"),
         demo("wake-ups of each idle CPU in 1 s", "wake-ups of each"),

@@ -59,8 +59,10 @@ def rows(kernel: str) -> dict[str, Row]:
     return {
         "busy": Row("a light task becomes busy: until the highest clock", "ms", busy.shell,
                     "the task polls the register that asks for a clock; the picture"),
-        "changes": Row("changes of clock in 1 s of random bursts", "", changes.shell,
+        "changes": Row("changes of clock in 1 s of a thread's random bursts", "", changes.shell,
                        "cpufreq's trace events", digits=0),
+        "bursts": Row("twelve of these bursts, with pauses of 50 ms", "ms",
+                      "awk '{print 1000 * ($2 - $1)}' /tmp/bursts", "the guest's clock", digits=0),
         "woken": Row("a thread is woken now and then: until its CPU runs", "us",
                      f"{conclusions.MEASURES[idle].shell} | awk '{{print $1 / 1000}}'",
                      "time stamps of the trace events sched_waking and cpu_idle", digits=2),

@@ -59,13 +59,14 @@ MEASURES: dict[str, Measure] = {
                     _rise("step", 3)),
     "new": Measure("a new task is busy: highest clock asked for", "ms", _rise("new", 5)),
     "changes": Measure(
-        "changes of clock in 1 s of random bursts", "",
+        "changes of clock in 1 s of a thread's random bursts", "",
         f"put schedutil {_FREQ}; t=/sys/kernel/tracing; "
-        "echo 1 >$t/events/power/cpu_frequency/enable; "
-        "for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo >$t/trace; "
-        "for n in 3 41 12 27 6 55 18 33 9 48 22 15; do "
-        "taskset 2 vs-load -c 1 -t 0.0$(printf %02d $n) >/dev/null; sleep 0.05; done; "
-        "grep -c cpu_frequency: $t/trace; done; echo 0 >$t/events/power/cpu_frequency/enable"),
+        "echo 1 >$t/events/power/cpu_frequency/enable; taskset 2 sh -c '"
+        "for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo >$1/trace; "
+        "read begin _ </proc/uptime; for n in 3 41 12 27 6 55 18 33 9 48 22 15; do "
+        "i=$((37 * n)); while [ $i -gt 0 ]; do i=$((i - 1)); done; sleep 0.05; done; "
+        "read end _ </proc/uptime; echo $begin $end >>/tmp/bursts; "
+        "grep -c cpu_frequency: $1/trace; done' - $t; echo 0 >$t/events/power/cpu_frequency/enable"),
     "menu": Measure("wake-up after 0.1 to 0.9 ms under menu", "ns", _wakes("menu")),
     "teo": Measure("the same under teo", "ns", _wakes("teo")),
     "poll latency": Measure("wake-up from POLL", "ns", _alone("POLL")
