@@ -15,10 +15,11 @@
  * CPU waits, other work waits for that work, and cores and package draw power
  * meanwhile. So a state needs an idle time T, which is its target residency plus
  * 9/4 of its exit latency. An idle time d gains (d - T) / T, a loss if d is below
- * T. It counts as 3 T at most, and a score is at most 1/2, so that long idle times
- * do not outweigh many short ones. The governor enters the deepest state of positive
- * score whose target residency and exit latency fit into the time to the next timer,
- * and its exit latency into the latency limit; if there is none, the shallowest.
+ * T. It counts as 3 T at most, so that one long idle time does not outweigh many
+ * short ones. A score is at most 1/2, so that many long ones are soon forgotten. The
+ * governor enters the deepest state whose score is positive, whose target residency
+ * and exit latency fit into the time to the next timer, and whose exit latency fits
+ * into the latency limit; if there is none, the shallowest.
  *
  * There are scores for each *situation*: the class of the last idle time, and
  * whether its timer ended it, or the scheduler tick (or the time limit of a
@@ -36,8 +37,8 @@
  * period away, the time to the next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
- * what is seen. It is part of the measured idle time, so the governor observes it:
- * a CPU that its timer woke knows when it was due. Until then the driver's counts.
+ * what is seen. It is part of the measured idle time, so the governor observes it
+ * where a timer woke the CPU: the timer says when. Until then the driver's counts.
  *
  * *The time to the next timer* costs time to look up. It is skipped, and the tick
  * retained, if idle times reach less than half of what the first state beyond the
@@ -97,8 +98,7 @@ struct teo_pending {
  * @table: the idle states
  * @row: one per situation
  *
- * Only used by the CPU itself with interrupts off, or while its cpuidle device
- * is disabled.
+ * Only used by the CPU itself with interrupts off, or while its device is disabled.
  */
 struct teo_cpu {
 	s64 sleep;

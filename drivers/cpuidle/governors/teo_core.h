@@ -17,13 +17,13 @@
 
 #include "gov.h"
 
-/* A gain or score of 1: an idle time of twice the target residency. */
+/* A gain of 1: an idle time of twice what the state needs. */
 #define TEO_ONE			4096
 
 /* An idle time counts up to this many times what the state needs. */
 #define TEO_MOST		3
 
-/* The highest score: once idle times become short, a dozen of them undo it. */
+/* The highest score: a dozen idle times of half of what the state needs undo it. */
 #define TEO_SCORE_MOST		(TEO_ONE / 2)
 
 /* The cost of work that waits for the exit, in quarters of the exit latency. */
@@ -65,7 +65,7 @@ struct teo_table {
 
 /**
  * struct teo_row - what is known of one kind of situation
- * @score: decaying mean of the gains, per column; state 0 has none
+ * @score: decaying mean of the gains, up to TEO_SCORE_MOST, per column but that of state 0
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
  *
  * A new row has scores of 0, with which no state is worth entering. Otherwise the
@@ -139,7 +139,7 @@ static inline int teo_count_event(u8 *events)
  * @idle: the idle time
  * @timer: the timer ended it
  *
- *	mean' = mean + (gain - mean) / 2^shift
+ *	score' = min(score + (gain - score) / 2^shift, TEO_SCORE_MOST)
  *
  * What is learned is when an idle time ends without a timer. If the timer ended
  * it, that would have been at an unknown later time: no score falls.

@@ -193,9 +193,12 @@ static void test_learn_timer(struct kunit *test)
 				    "column %d", col);
 	KUNIT_EXPECT_EQ(test, f->row.score[3], before.score[3]);
 
-	/* A late one speaks for it. */
+	/* A late one speaks for it, and many do so up to the limit. */
 	teo_learn(&f->row, &f->table, 3 * MS, true);
 	KUNIT_EXPECT_LT(test, before.score[3], f->row.score[3]);
+	for (n = 0; n < 100; n++)
+		teo_learn(&f->row, &f->table, 15 * MS, true);
+	KUNIT_EXPECT_EQ(test, f->row.score[3], TEO_ONE / 2);
 }
 
 struct choose_case {

@@ -66,7 +66,8 @@ MEASURES: dict[str, Measure] = {
         "read begin _ </proc/uptime; for n in 3 41 12 27 6 55 18 33 9 48 22 15; do "
         "i=$((37 * n)); while [ $i -gt 0 ]; do i=$((i - 1)); done; sleep 0.05; done; "
         "read end _ </proc/uptime; echo $begin $end >>/tmp/bursts; "
-        "grep -c cpu_frequency: $1/trace; done' - $t; echo 0 >$t/events/power/cpu_frequency/enable"),
+        "grep -c cpu_frequency: $1/trace; done' - $t; "
+        "echo 0 >$t/events/power/cpu_frequency/enable"),
     "menu": Measure("wake-up after 0.1 to 0.9 ms under menu", "ns", _wakes("menu")),
     "teo": Measure("the same under teo", "ns", _wakes("teo")),
     "poll latency": Measure("wake-up from POLL", "ns", _alone("POLL")
