@@ -49,7 +49,8 @@ def guest(options: argparse.Namespace, name: str, machine_name: str, cpus: int,
           kernel: str, script: str, append: str) -> str:
     """What the script says in the guest; an answer is kept."""
     archive = ensure(options.out / "guest", more=[
-        Item("compile", str(HERE / "guest-load.c"), "usr/bin/guest-load")])
+        Item("compile", str(HERE / "guest-load.c"), "usr/bin/guest-load"),
+        Item("package", "/usr/bin/uclampset", "usr/bin/uclampset", "util-linux")])
     return Guests(options.out, archive, paths.qemu()).answers([Guest(
         name, machine.load(machine_name), cpus, paths.kernel(kernel), Job([("script", script)]),
         append)])[0].text("script")
@@ -59,6 +60,14 @@ def kernels(options: argparse.Namespace) -> list[tuple[str, str]]:
     """(what it is called, image)"""
     named = [name.partition("=") for name in options.kernel]
     return [(name, image or name) for name, _, image in named]
+
+
+def hint(options: argparse.Namespace) -> str:
+    return f"uclampset -m {options.hint} " if options.hint else ""
+
+
+def setting(options: argparse.Namespace) -> str:
+    return options.governor + (f"-{options.hint}" if options.hint else "")
 
 
 def policies(options: argparse.Namespace) -> int:
@@ -107,12 +116,12 @@ def loads(options: argparse.Namespace) -> int:
 def steps(options: argparse.Namespace) -> int:
     """ms until the highest frequency is asked for and kept, and, after 300 ms, less."""
     script = "\n".join(
-        f"echo {mode}; vs-rise -c 1 {how} -r 38 -n {options.repeat} -k 12 -b 300 "
+        f"echo {mode}; {hint(options)}vs-rise -c 1 {how} -r 38 -n {options.repeat} -k 12 -b 300 "
         f"-w {LIGHT_STEPS}" for mode, how in MODES.items())
     for name, image in kernels(options):
         mode = ""
         found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"steps-{name}-{options.governor}", "sapphire-rapids", 2,
+        for line in guest(options, f"steps-{name}-{setting(options)}", "sapphire-rapids", 2,
                           image, script, PASSIVE + options.governor).splitlines():
             if line in MODES:
                 mode = line
@@ -129,14 +138,14 @@ def energy(options: argparse.Namespace) -> int:
     """J of the package in the first 5 periods of regular loads of 4 CPUs, and afterwards."""
     script = "\n".join(
         f"sleep 1; echo {name} "
-        f"$(guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
+        f"$({hint(options)}guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
         for kind, named in (("every", MIX), ("timed", TIMED))
         for name, (work, period, number) in named.items() for _ in range(options.repeat))
     if options.idle:
         script = f"{ONLY_IDLE.format(state=options.idle)}\n{script}"
     for name, image in kernels(options):
         found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"energy-{name}-{options.idle or 'all'}-{options.governor}",
+        for line in guest(options, f"energy-{name}-{options.idle or 'all'}-{setting(options)}",
                           options.machine, 4, image, script,
                           PASSIVE + options.governor).splitlines():
             load, *words = line.split()
@@ -170,6 +179,8 @@ def parse() -> argparse.Namespace:
     group.add_argument("--repeat", type=int, default=20)
     group.add_argument("--clamped", type=int, metavar="MAX",
                        help="of loads: a task that is clamped to this sleeps on CPU 3")
+    group.add_argument("--hint", type=int, metavar="MIN", help="of steps and energy: "
+                       "the loads ask for at least this utilisation (uclampset, 1 to 1024)")
     group.add_argument("--idle", metavar="STATE", help="of energy: the only idle state")
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
     return parser.parse_args()
