@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -313,3 +315,28 @@ def test_times_are_the_kernels_clock() -> None:
     traced._marks = [1000, 3000]
     traced._read(TRACE)
     assert [(e.ns, e.cpu) for e in traced.events if e.name == "cpu_idle"] == [(1995, 2)]
+
+
+def test_busy_clock_reads_both_counters_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counters are read one after the other, by a CPU that something may interrupt: a read
+    takes 1 us, and some 300 us."""
+    chance = random.Random(5)
+    at = 0.0
+
+    def read(_cpu: int, register: int) -> int:
+        nonlocal at
+        at += 300 if chance.random() < 0.1 else 1
+        return round(at * (2600 if register == measure.APERF else 2000))
+
+    def sleep(seconds: float) -> None:
+        nonlocal at
+        at += 1e6 * seconds
+
+    monkeypatch.setattr(measure, "read_msr", read)
+    monkeypatch.setattr(measure.time, "sleep", sleep)
+    monkeypatch.setattr(measure, "highest_clock", lambda *_: nullcontext())
+    monkeypatch.setattr(measure, "_spinning", lambda _: nullcontext())
+    for _ in range(50):
+        assert measure.busy_clock(Guard(), [0, 1], 0.05) == pytest.approx(1.3, rel=1e-4)
+    monkeypatch.setattr(measure, "read_msr", lambda *_: None)
+    assert measure.busy_clock(Guard(), [0], 0.05) is None
