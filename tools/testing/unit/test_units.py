@@ -25,7 +25,7 @@ def test_case(unit: str, case: str) -> None:
 
 
 def test_teo_on_32_bit(tmp_path: Path) -> None:
-    (tmp_path / "x.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "x.c").write_text("#include <errno.h>\nint main(void) { return 0; }\n")
     if subprocess.run(["gcc", "-m32", "-o", tmp_path / "x", tmp_path / "x.c"],
                       capture_output=True).returncode:
         pytest.skip("gcc-multilib is not there")
