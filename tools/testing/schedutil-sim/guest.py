@@ -183,7 +183,10 @@ def parse() -> argparse.Namespace:
                        "the loads ask for at least this utilisation (uclampset, 1 to 1024)")
     group.add_argument("--idle", metavar="STATE", help="of energy: the only idle state")
     group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.hint is not None and not 1 <= options.hint <= 1024:
+        parser.error(f"--hint {options.hint}: allowed are 1 to 1024")
+    return options
 
 
 def main() -> int:
