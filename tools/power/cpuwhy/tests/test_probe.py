@@ -319,18 +319,19 @@ def test_times_are_the_kernels_clock() -> None:
 
 def test_busy_clock_reads_both_counters_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The counters are read one after the other, by a CPU that something may interrupt: a read
-    takes 1 us, and some 300 us."""
+    takes 30 us at first and 1 us at last, and some 300 us."""
     chance = random.Random(5)
-    at = 0.0
+    at, takes = 0.0, 1
 
     def read(_cpu: int, register: int) -> int:
         nonlocal at
-        at += 300 if chance.random() < 0.1 else 1
+        at += 300 if chance.random() < 0.1 else takes
         return round(at * (2600 if register == measure.APERF else 2000))
 
     def sleep(seconds: float) -> None:
-        nonlocal at
+        nonlocal at, takes
         at += 1e6 * seconds
+        takes = 31 - takes
 
     monkeypatch.setattr(measure, "read_msr", read)
     monkeypatch.setattr(measure.time, "sleep", sleep)
