@@ -20,7 +20,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "32bit": {"symbols": "# CONFIG_64BIT is not set\nCONFIG_SMP=y\nCONFIG_WERROR=y",
               "arch": "i386"},
     "none": {"symbols": "CONFIG_64BIT=y\nCONFIG_WERROR=y", "fragments": False},
-    "clang": {"symbols": "CONFIG_WERROR=y", "make": ["CC=clang"]},
+    "clang": {"symbols": "CONFIG_WERROR=y", "make": ["CC=clang-19"]},
     "arm64": {"symbols": "CONFIG_WERROR=y", "arch": "arm64",
               "make": ["CROSS_COMPILE=aarch64-linux-gnu-"]},
 }
