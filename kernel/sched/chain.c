@@ -55,6 +55,9 @@ static u32 chain_capacity(struct rq *rq)
 /*
  * The CPU asks for the most that a fair task needed lately. Other classes make their own
  * requests, and util_avg of their tasks stands still since they left the fair class.
+ *
+ * The limit is 8 times the task's utilization, or twice the CPU's: tasks of a pool share
+ * the work. The CPU's does not yet include a task that is being woken.
  */
 static void chain_ask(struct rq *rq, struct task_struct *p)
 {
@@ -62,7 +65,7 @@ static void chain_ask(struct rq *rq, struct task_struct *p)
 
 	if (p->sched_class != &fair_sched_class)
 		return;
-	need = chain_need(&p->chain, READ_ONCE(p->se.avg.util_avg));
+	need = chain_need(&p->chain, max(p->se.avg.util_avg, rq->cfs.avg.util_avg / 4));
 	if (need < rq->chain_util && !chain_lapsed(rq->chain_stamp, jiffies))
 		return;
 	/* Other CPUs of a policy read these at any time. */

@@ -18,7 +18,8 @@
  *
  * The share is an average like util_avg, invariant to frequency and capacity: work at a
  * low clock counts for less, and the next rest makes up for it. Without a rest for long,
- * time alone counts: the chain needs more than it has, by an unknown amount.
+ * time alone counts, and the chain requests the highest clock: it needs more than it has,
+ * by an unknown amount.
  *
  * Time is in units of 1024 ns of run queue clocks. A chain without news for a second is
  * forgotten, so that differences of 32-bit numbers do not wrap.
@@ -33,7 +34,7 @@
 
 #define CHAIN_HALF_SHIFT	15
 #define CHAIN_HALF	((u32)BIT(CHAIN_HALF_SHIFT))	/* half-life of the average: 34 ms */
-#define CHAIN_LAG	(CHAIN_HALF / 4)	/* the most lost time that a rest makes up for */
+#define CHAIN_LAG	(CHAIN_HALF / 4)	/* with so much time lost it needs all: 8 ms */
 #define CHAIN_GONE	(32 * CHAIN_HALF)	/* after that a chain is forgotten: 1.07 s */
 #define CHAIN_LENGTH	64			/* longest loop, in wake-ups */
 #define CHAIN_TRIES	2			/* wake-ups that do not close a loop end it */
@@ -123,12 +124,15 @@ static inline u32 chain_run(struct sched_chain *c, u64 now, u32 exec)
  * @c: a copy of the parent's chain
  * @now: present time
  *
- * The child keeps the parent's average and loop: often the parent waits for its work.
+ * The child keeps the parent's average and loop: often the parent waits for its work. What
+ * the parent lost outside of a loop the child does not make up for.
  * A child that ends soon, or does something else, may ask for too much.
  */
 static inline void chain_new(struct sched_chain *c, u64 now)
 {
 	chain_pass(c, now);
+	if (!c->loop)
+		c->lag = 0;
 	c->exec = 0;
 	c->ran = 0;
 	c->clock++;
@@ -195,15 +199,19 @@ static inline u32 chain_woken(struct sched_chain *w, u64 now)
 /**
  * chain_need - what the chain asks the CPU for
  * @c: the task's chain
- * @own: utilization of the task itself
+ * @own: utilization of the task, or its share of the CPU's
  *
  * A task that does little itself gains little from a higher clock, whatever it waits for.
  *
  * Return: utilization, 0 outside of a loop
  */
-static inline u32 chain_need(const struct sched_chain *c, unsigned long own)
+static inline u32 chain_need(const struct sched_chain *c, u32 own)
 {
-	return c->loop ? min(c->util >> CHAIN_UTIL_SHIFT, CHAIN_OWN * (u32)own) : 0;
+	u32 need = c->util >> CHAIN_UTIL_SHIFT;
+
+	if (c->lag == CHAIN_LAG)
+		need = SCHED_CAPACITY_SCALE;
+	return c->loop ? min(need, CHAIN_OWN * own) : 0;
 }
 
 /* Has a request made at @stamp expired? */

@@ -314,17 +314,20 @@ static void test_new(struct kunit *test)
 {
 	static const struct {
 		u64 before;
+		u8 had;
 		u32 util;
 		u8 loop;
 	} cases[] = {
-		{ 0, 700, 2 }, { MS(3), 700, 2 }, { CHAIN_GONE - 1, 700, 2 },
-		{ CHAIN_GONE, 0, 0 }, { MINUTES(50), 0, 0 }, { DAYS(25), 0, 0 },
+		{ 0, 2, 700, 2 }, { MS(3), 2, 700, 2 }, { MS(3), 0, 700, 0 },
+		{ CHAIN_GONE - 1, 2, 700, 2 }, { CHAIN_GONE, 2, 0, 0 },
+		{ MINUTES(50), 2, 0, 0 }, { DAYS(25), 2, 0, 0 },
 	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sched_chain parent = { .util = UTIL(700), .time = 1000, .exec = 5000,
-					      .ran = 50, .rest = 9, .clock = U32_MAX, .loop = 2,
+					      .ran = 50, .rest = 9, .clock = U32_MAX,
+					      .lag = CHAIN_LAG, .loop = cases[i].had,
 					      .issued = true };
 		struct sched_chain c = parent;
 		u64 now = parent.time + cases[i].before;
@@ -332,6 +335,7 @@ static void test_new(struct kunit *test)
 		chain_new(&c, now);
 		KUNIT_EXPECT_EQ_MSG(test, c.util, UTIL(cases[i].util), "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.loop, cases[i].loop, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.lag, cases[i].loop ? CHAIN_LAG : 0, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.exec, 0, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.ran, 0, "row %d", i);
@@ -378,20 +382,23 @@ static void test_clock_behind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.rest, 0);
 }
 
-/* What a CPU is asked for by a task of 1/1024 * @own */
+/* What a chain requests of a CPU, of which @own does something */
 static void test_need(struct kunit *test)
 {
 	static const struct {
 		u8 loop;
-		u32 util, own, need;
+		u32 util, lag, own, need;
 	} cases[] = {
-		{ 2, 1023, 512, 1023 }, { 1, 1023, 128, 1023 }, { 1, 1023, 100, 800 },
-		{ 1, 300, 100, 300 }, { 1, 1023, 0, 0 }, { 0, 1023, 512, 0 },
+		{ 2, 1023, 0, 512, 1023 }, { 1, 1023, 0, 128, 1023 }, { 1, 1023, 0, 100, 800 },
+		{ 1, 300, 0, 100, 300 }, { 1, 1023, 0, 0, 0 }, { 0, 1023, 0, 512, 0 },
+		{ 1, 300, CHAIN_LAG - 1, 512, 300 }, { 2, 300, CHAIN_LAG, 512, 1024 },
+		{ 1, 300, CHAIN_LAG, 100, 800 }, { 0, 300, CHAIN_LAG, 512, 0 },
 	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sched_chain c = { .loop = cases[i].loop, .util = UTIL(cases[i].util) };
+		struct sched_chain c = { .loop = cases[i].loop, .lag = cases[i].lag,
+					 .util = UTIL(cases[i].util) };
 
 		KUNIT_EXPECT_EQ_MSG(test, chain_need(&c, cases[i].own), cases[i].need, "row %d", i);
 	}

@@ -15,7 +15,11 @@ struct task_struct {
 	const struct sched_class *sched_class;
 	bool idle;
 };
-struct rq { u64 clock; u32 chain_util, chain_stamp; };
+struct rq {
+	u64 clock;
+	u32 chain_util, chain_stamp;
+	struct { struct { unsigned long util_avg; } avg; } cfs;
+};
 
 #define READ_ONCE(x)			(x)
 #define WRITE_ONCE(x, v)		((x) = (v))
@@ -193,7 +197,30 @@ static void class_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, cpu_util_chain(&now_rq), 1000);
 }
 
+/* Many share the work of the CPU, or one does that has just come to it. */
+static void own_test(struct kunit *test)
+{
+	static const struct {
+		unsigned long task, cpu, least, most;
+	} cases[] = {
+		{ 20, 60, 160, 160 }, { 20, 0, 160, 160 }, { 20, 256, 512, 512 },
+		{ 20, 800, 1000, 1024 }, { 0, 0, 0, 0 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+		begin();
+		pass(&a, 100000);
+		KUNIT_EXPECT_EQ(test, cpu_util_chain(&now_rq), 0);
+		a.se.avg.util_avg = b.se.avg.util_avg = cases[i].task;
+		now_rq.cfs.avg.util_avg = cases[i].cpu;
+		turns(20);
+		KUNIT_EXPECT_GE_MSG(test, cpu_util_chain(&now_rq), cases[i].least, "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, cpu_util_chain(&now_rq), cases[i].most, "row %d", i);
+	}
+}
+
 static struct kunit_case chain_hooks_cases[] = {
+	KUNIT_CASE(own_test),
 	KUNIT_CASE(off_test),
 	KUNIT_CASE(on_again_test),
 	KUNIT_CASE(child_test),
