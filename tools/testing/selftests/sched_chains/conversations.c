@@ -13,6 +13,8 @@
  * Paced: rounds per second, at most the pace.
  *	serial		0.2 ms of work, then 0.2 ms of another's, in each ms
  *	paced5 20 50	rounds of 2 times 20 us of work, for so many % of 10 ms
+ *	frames		20 turns of 0.15 ms in each 16.7 ms
+ *	lapse		turns of 0.1 ms in each ms, and in 200 ms one of 3 ms
  *	server		4 clients rest for 0.5 ms after each answer, of 50 us
  * Others:
  *	parallel	two work for 0.4 ms of each ms, and wake each other when done
@@ -223,13 +225,14 @@ static void cold(void)
 static void paced(int64_t begin)
 {
 	bool is_long = percent;
-	int64_t period = is_long ? 10 * MSEC : MSEC;
-	int n = is_long ? percent * 100 / 45 : 1;
+	int64_t period = is("frames") ? 16700000 : is_long ? 10 * MSEC : MSEC;
+	int n = is("frames") ? 10 : is_long ? percent * 100 / 45 : 1;
 
 	for (; now_ns() < end_ns; begin += period) {
 		sleep_until(begin);
 		for (int i = 0; i < n; i++) {
-			work(is_long ? 20 : is("producer") ? 400 : 200);
+			work(leg_us ? (is("lapse") && rounds % 200 == 100 ? 3000 : leg_us) :
+			     is_long ? 20 : is("producer") ? 400 : 200);
 			tell(1);
 			if (!is("producer"))
 				hear(0);
@@ -349,6 +352,8 @@ static void live(int i, int n)
 		i ? answer(leg_us, true) : cold();
 	else if (is("serial"))
 		i ? answer(200, true) : paced(begin_ns);
+	else if (is("frames") || is("lapse"))
+		i ? answer(leg_us, true) : paced(begin_ns);
 	else if (is("producer"))
 		i ? answer(400, false) : paced(begin_ns);
 	else if (is("hog"))
@@ -388,8 +393,10 @@ static bool choose(void)
 			return true;
 	if (!strncmp(name, "legs", 4))
 		leg_us = 1000 * atof(name + 4);
-	if (is("cold"))
+	if (is("cold") || is("lapse"))
 		leg_us = 100;
+	if (is("frames"))
+		leg_us = 150;
 	if (leg_us)
 		return true;
 	if (is("forks")) {
