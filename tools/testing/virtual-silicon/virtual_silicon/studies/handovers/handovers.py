@@ -32,6 +32,7 @@ PLAN = HERE / "plan.toml"
 COLUMNS = {"base": ("base", "schedutil", ""), "stock": ("stock", "schedutil", ""),
            "ours": ("patched", "schedutil", ""), "ours-menu": ("patched", "schedutil", "menu"),
            "no-chains": ("patched", "no-chains", ""), "no-choice": ("patched", "no-choice", ""),
+           "base-schedutil": ("base-schedutil", "schedutil", ""),
            "ours-performance": ("patched", "performance", ""),
            "menu-performance": ("patched", "performance", "menu"),
            "performance": ("base", "performance", ""), "shallow": ("base", "shallow", ""),
@@ -41,7 +42,7 @@ COLUMNS = {"base": ("base", "schedutil", ""), "stock": ("stock", "schedutil", ""
 OURS = ("ours", "ours-menu")
 #: What a part has if it does not say.
 USUAL = tuple(c for c in COLUMNS if "-teo" not in c
-              and c not in ("no-chains", "no-choice", "menu-performance"))
+              and c not in ("no-chains", "no-choice", "base-schedutil", "menu-performance"))
 #: Of hops per second as in the column shallow.
 GOAL = 0.9
 #: What handovers.sh takes: options of handovers.c, or a program and its parameter.
@@ -114,7 +115,7 @@ def image(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
         found = distribution.unpack(args.stock, args.out / "kernels")
         return found.image, found.files()
     other = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
-    own = hz == 250 and not kernel.endswith("-teo")
+    own = hz == 250 and not kernel.endswith(("-teo", "-schedutil"))
     return paths.kernel(getattr(args, kernel) if own else other), {}
 
 
