@@ -12,6 +12,10 @@ PAGE = paths.TOP / "docs/evidence.md"
 DRIVERS = paths.TOP / "tools/testing/virtual-silicon/data/drivers.csv"
 
 
+#: Loads of whose() that the page has of other machines, too
+SOME = ("n=16", "tbench:1", "pgbench-ro:4", "gitsource:4")
+
+
 def value(name: str, column: str, **where: str) -> str:
     """Of the one row that has these values."""
     row, = (r for r in table(name) if all(r[key] == of for key, of in where.items()))
@@ -47,11 +51,29 @@ def gains() -> list[list[str]]:
         [full[1], *(hop(s, "rate") for s in four), full[0]],
         ["mJ for each of these", *(hop(s, "mJ each") for s in four), full[0]],
         ["with pauses of 500 us", *(hop(s, "rate", "p=500") for s in four), full[0]],
-        ["one client of tbench, of its rate at the highest clock", client("base"), "-",
-         client("with"), "-", "conversations/sapphire-rapids.csv"],
+        ["one client of tbench, of its rate at the highest clock", client("base"), "-", "-",
+         client("with"), "conversations/sapphire-rapids.csv"],
         ["us until a message is answered, median", messages("base menu"), "-",
          messages("menu"), messages("teo"), "idle/loads.csv"],
     ]
+
+
+def whose() -> list[list[str]]:
+    """Rate and energy over the base's: the series, and what it is without one of its parts."""
+    def cell(rows: dict[str, dict[str, str]], column: str) -> str:
+        rate, energy = (float(rows[column][name]) / float(rows["base"][name])
+                        for name in ("rate", "mJ each"))
+        return f"{rate:.2f}, J {energy:.2f}"
+    shown = []
+    for name, machine in (("whose-gain", ""), ("whose-gain-epyc", "EPYC 7763, "),
+                          ("whose-gain-e5", "E5-2698 v4, ")):
+        loads: dict[str, dict[str, dict[str, str]]] = {}
+        for row in table(f"whose-gain/{name}.csv"):
+            loads.setdefault(row["load"], {})[row["setting"]] = row
+        shown += [[f"{machine}`{load}`", *(cell(rows, column) for column in (
+            "ours", "no-chains", "no-choice", "ours-menu", "base-schedutil"))]
+            for load, rows in loads.items() if not machine or load in SOME]
+    return shown
 
 
 def newest() -> list[list[str]]:
@@ -120,6 +142,11 @@ def overall() -> list[list[str]]:
 
 def test_what_it_gives() -> None:
     assert [row[:6] for row in cells(PAGE, ".csv |")] == gains()
+
+
+def test_whose_gain() -> None:
+    rows = whose()
+    assert [row for row in cells(PAGE, ", J ") if len(row) == 6] == rows
 
 
 def test_newest_kernel() -> None:
