@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from virtual_silicon.errors import GuestError, UsageError
-from virtual_silicon.studies.handovers import handovers
+from virtual_silicon.studies.handovers import handovers, picture
 
 PART = handovers.Part("some", "sapphire-rapids", 8, 250, ("menu",), ("n=4", "n=8"))
 
@@ -74,3 +74,17 @@ def test_table_is_of_medians() -> None:
     assert row == ["menu", "n=4", "ours", "50", "40", "90", "4.0", "9.0", "20.0", "100", "0.50",
                    "1.00", ""]
     assert other[2:4] == ["shallow", "100"]
+
+
+def test_picture(tmp_path: Path) -> None:
+    """Over the base's, of each load; and a table of something else."""
+    file = tmp_path / "whose.csv"
+    file.write_text("# a note\nload,setting,rate,mJ each\n" + "".join(
+        f'"w=60,p=500",{column},{rate},{energy}\n'
+        for column, rate, energy in (("base", 100, 8), *((c, 300, 2) for c in picture.SHOWN))))
+    assert picture.read(file)["w=60,p=500"]["ours"] == {"rate": 3, "mJ each": 0.25}
+    picture.draw({"A": file, "B": file}, tmp_path / "out.png")
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    file.write_text("load,rate\nn=16,fast\n")
+    with pytest.raises(UsageError, match="whose.csv: not a table of handovers.py"):
+        picture.read(file)
