@@ -141,8 +141,8 @@ def test_conversations() -> None:
     shown = cells(STUDIES / "conversations/README.md", ", J ")
     assert len(shown) > 5
     for row in shown:
-        for load, *numbers in (row[:3], row[3:]):
-            assert numbers == [rows[load, "base"], rows[load, "with"]], load
+        for load, *numbers in (row[:4], row[4:]):
+            assert numbers == [rows[load, setting] for setting in ("base", "without", "with")], load
 
 
 def test_each_table_has_command_and_version() -> None:
