@@ -37,7 +37,8 @@ def read(file: Path) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def draw(tables: dict[str, Path], out: Path) -> None:
-    import matplotlib	# slow, and only pictures need it
+    import matplotlib  # slow, and only pictures need it
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
