@@ -115,7 +115,7 @@ def image(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
         found = distribution.unpack(args.stock, args.out / "kernels")
         return found.image, found.files()
     other = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
-    own = hz == 250 and not kernel.endswith(("-teo", "-schedutil"))
+    own = hz == 250 and kernel in ("base", "patched")
     return paths.kernel(getattr(args, kernel) if own else other), {}
 
 
