@@ -48,24 +48,29 @@ static u32 chain_capacity(struct rq *rq)
 {
 	int cpu = cpu_of(rq);
 
-	/* A tick of another CPU may write its scale meanwhile. */
-	return data_race(cap_scale(arch_scale_cpu_capacity(cpu), arch_scale_freq_capacity(cpu)));
+	/* A tick of another CPU may write its scale meanwhile. Boost may exceed the scale. */
+	return min(SCHED_CAPACITY_SCALE,
+		   data_race(cap_scale(arch_scale_cpu_capacity(cpu),
+				       arch_scale_freq_capacity(cpu))));
 }
 
 /*
  * The CPU asks for the most that a fair task needed lately. Other classes make their own
  * requests, and util_avg of their tasks stands still since they left the fair class.
  *
- * The limit is 8 times the task's utilization, or twice the CPU's: tasks of a pool share
- * the work. The CPU's does not yet include a task that is being woken.
+ * The limit is 8 times the task's utilization, or twice the CPU's, as tasks of a pool share
+ * the work, up to 32 times the task's. A CPU that idles may have old utilization.
  */
 static void chain_ask(struct rq *rq, struct task_struct *p)
 {
-	u32 need;
+	u32 need, own = p->se.avg.util_avg;
 
 	if (p->sched_class != &fair_sched_class)
 		return;
-	need = chain_need(&p->chain, max(p->se.avg.util_avg, rq->cfs.avg.util_avg / 4));
+	need = chain_need(&p->chain, clamp(rq->cfs.avg.util_avg / 4, own, 4 * own));
+	/* The CPU's request outlives the clamp of a task that sleeps. */
+	if (uclamp_is_used())
+		need = min(need, uclamp_eff_value(p, UCLAMP_MAX));
 	if (need < rq->chain_util && !chain_lapsed(rq->chain_stamp, jiffies))
 		return;
 	/* Other CPUs of a policy read these at any time. */

@@ -41,7 +41,7 @@
 #define CHAIN_REST	(4 * CHAIN_HALF)	/* so long a rest ends it, in 1 or more parts */
 #define CHAIN_GRAIN	64			/* less work is counted with the next */
 #define CHAIN_WAKE	256			/* an idle CPU may take this long to wake */
-#define CHAIN_OWN	8			/* at most 8 times a task's utilization */
+#define CHAIN_OWN	8			/* limit of requests: 8 times a utilization */
 #define CHAIN_HOLD	(HZ / 30 + 1)		/* a CPU's request expires, in jiffies */
 #define CHAIN_UTIL_SHIFT	20
 #define CHAIN_FULL	((u32)SCHED_CAPACITY_SCALE << CHAIN_UTIL_SHIFT)
@@ -199,7 +199,7 @@ static inline u32 chain_woken(struct sched_chain *w, u64 now)
 /**
  * chain_need - what the chain asks the CPU for
  * @c: the task's chain
- * @own: utilization of the task, or its share of the CPU's
+ * @own: the task's utilization, or its share of the CPU's
  *
  * A task that does little itself gains little from a higher clock, whatever it waits for.
  *

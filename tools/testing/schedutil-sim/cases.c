@@ -166,11 +166,12 @@ static void short_idle(void)
 	run(200, 100, true);
 }
 
-/* The tick cannot stop, whatever it idles. */
-static void no_nohz(void)
+/* It was busy with less for a while, and idles for two ticks at a time, which go on. */
+static void kept_tick(void)
 {
 	begin(false, 500);
 	run(50, 700, true);
+	run(8, 100, false);
 	keeps_tick = true;
 	run(200, 100, true);
 }
@@ -193,7 +194,7 @@ static struct rq *idle_from_700(void)
 static void idle_call(unsigned int us, unsigned long util)
 {
 	m.now += us * 1000;
-	shim_rq[0].idle_calls++;
+	shim_rq[0].idle_calls += !keeps_tick;
 	shim_rq[0].cfs.avg = (struct sched_avg){ util, util, 0 };
 	call_hook(0, 0, 0);
 }
@@ -222,6 +223,41 @@ static void idle_call_at_once(void)
 	idle_from_700();
 	idle_call(1, 690);
 	idle_call(20000, 400);
+}
+
+/* The tick stops, balancing comes before the CPU has idled for a tick, and then a wake-up. */
+static void idle_call_and_wake_up(void)
+{
+	struct rq *rq;
+
+	begin(false, 500);
+	run(50, 700, true);
+	run(8, 100, false);
+	requests = computed = 0;
+	rq = &shim_rq[0];
+	rq->curr = rq->idle;
+	rq->nr_running = 0;
+	rq->idle_stamp = m.now;
+	idle_call(1000, 100);
+	keeps_tick = true;
+	idle_call(50000, 100);
+}
+
+/* The tick goes on for as long as it idles. */
+static void long_idle(void)
+{
+	struct rq *rq;
+
+	begin(false, 500);
+	run(50, 700, true);
+	run(8, 100, false);
+	rq = &shim_rq[0];
+	rq->curr = rq->idle;
+	rq->nr_running = 0;
+	rq->idle_stamp = m.now;
+	keeps_tick = true;
+	for (int ms = 0; ms < 132; ms += 4)
+		idle_call(4000, 100);
 }
 
 /* Nothing is known of the level: it is held for a tick, whatever calls there are. */
@@ -314,7 +350,9 @@ int main(int argc, char **argv)
 		{ "rate-limit", rate_limit }, { "clamp-elsewhere", clamp_elsewhere },
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
 		{ "real-time", real_time }, { "short-idle", short_idle },
-		{ "no-nohz", no_nohz }, { "idle-calls", idle_calls },
+		{ "long-idle", long_idle }, { "kept-tick", kept_tick },
+		{ "idle-calls", idle_calls },
+		{ "idle-call-and-wake-up", idle_call_and_wake_up },
 		{ "idle-calls-that-need", idle_calls_that_need },
 		{ "idle-call-at-once", idle_call_at_once },
 		{ "idle-without-invariance", idle_without_invariance },

@@ -18,8 +18,9 @@
  *		than 1/16 once it has been needed for SETTLE]
  *  stuck	the first call after the window requests a fall if the CPU has idled for long,
  *		so that its tick stopped [the first call of any CPU that leaves idle after more
- *		than a tick, unless the CPU is idle and calls itself; a fall of less than 1/64
- *		perhaps never; with several CPUs, or by a clamp, a tick later]
+ *		than a tick, if its tick stopped, or 128 ms, unless it is idle and calls itself;
+ *		a fall of less than 1/64 perhaps never; with several CPUs, or by a clamp, a tick
+ *		later]
  *  early	no fall unless the CPU has idled for long since the last request, and no change
  *		in the window [a CPU that was saturated since then may fall, but not below
  *		what it had before]
@@ -77,7 +78,8 @@ static struct {
 	u64 called[MAX_CPUS];		/* last call that counts for the boost */
 	u64 seen[MAX_CPUS];		/* idle_stamp at the last call */
 	bool again;			/* not the first call in this idle time */
-	unsigned long idled, boosted, changed, due, called_last;	/* numbers of calls */
+	bool stops[MAX_CPUS];		/* the tick in this idle time */
+	unsigned long idled, stopped, boosted, changed, due, called_last;	/* numbers of calls */
 	unsigned long since;		/* st.idled when the next two began: */
 	double most;			/* that was needed */
 	unsigned long before;		/* level of a CPU that cannot have been saturated */
@@ -283,14 +285,15 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided), busy = busy_for(cpu) >= BUSY;
 
-	if (st.since != st.idled) {
-		st.since = st.idled;
-		st.most = st.before = 0;
-	}
+	if (st.since != st.idled)
+		st.before = 0;
+	if (st.since < st.stopped)
+		st.most = 0;
+	st.since = st.idled;
 	st.most = fmax2(st.most, n.hi);
 	o.lo = min(o.lo, lo);
 	o.hi = max(o.hi, hi);
-	if (run.ours && !shared() && st.boosted > st.idled && (on_perf_path() || !limits))
+	if (run.ours && !shared() && st.boosted > st.stopped && (on_perf_path() || !limits))
 		o.hi = max(o.hi, level_of(st.most));
 	if (run.trace)
 		printf("%u.%u cpu %d flags %u %.3f ms: needs %lu to %lu%s, %lu -> %lu\n", st.stream,
@@ -330,7 +333,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 
 		note(&o.less, fall > o.whole / 64 + slack);
 		must_fall = shared() ? looked(o.less) && looked(o.due) :
-			    o.due && o.less && (free || (!idle && !st.again && st.idled > st.called_last));
+			    o.due && o.less && (free || (!idle && !st.again && st.stopped > st.called_last));
 	}
 	st.called_last = st.seq;
 	if ((over || limits || maybe_dl) && !free)
@@ -417,8 +420,11 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 		return;
 	calls++;
 	st.seq++;
-	if (run.ours && !runs(cpu) && clock_of(cpu) - shim_rq[cpu].idle_stamp > shim_tick_ns)
+	if (run.ours && !runs(cpu) && clock_of(cpu) - shim_rq[cpu].idle_stamp > shim_tick_ns) {
+		if (st.stops[cpu] || clock_of(cpu) - shim_rq[cpu].idle_stamp > 128 * MSEC)
+			st.stopped = st.seq;
 		st.idled = st.seq++;
+	}
 	st.again = !runs(cpu) && st.seen[cpu] == shim_rq[cpu].idle_stamp;
 	st.seen[cpu] = shim_rq[cpu].idle_stamp;
 	if (flags & SCHED_CPUFREQ_IOWAIT) {
@@ -531,7 +537,8 @@ static void sleep(int cpu)
 	rq->curr = rq->idle;
 	rq->clock_idle = rq->idle_stamp = clock_of(cpu);
 	st.saturated[cpu] = st.may_saturate[cpu] = false;
-	if (rnd(3))
+	st.stops[cpu] = !rnd(3);
+	if (!st.stops[cpu])
 		return;
 	/* The tick stops. */
 	rq->idle_calls++;
@@ -732,7 +739,7 @@ static void stream(unsigned int number, unsigned int steps)
 	memset(cpufreq_update_util_data, 0, sizeof(cpufreq_update_util_data));
 	cpufreq_update_util_data[run.cpus] = &other;
 	st.stream = number;
-	st.seq = st.idled = 1;
+	st.seq = st.idled = st.stopped = 1;
 	st.features = run.features & (rnd(3) ? ~0u : rnd(128));
 	if (run.features == RT || run.features == DL || run.features == SCX)
 		st.features = run.features;

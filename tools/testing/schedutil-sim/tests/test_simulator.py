@@ -141,11 +141,13 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "capped-hog": (1200, 0, 1, 50, CLAMPS),
     "freed-hog": (3800, 0, 2, 50, ("uclamp_rq_get(rq, UCLAMP_MAX);", "300;")),
     "real-time": (3800, 0, 1, 50, ("\t\tleast = SCHED_CAPACITY_SCALE;", "\t\tleast = 0;")),
-    "short-idle": (3300, 0, 5, 300, (": TICK_NSEC))", ": 0))")),
-    "no-nohz": (800, 0, 5, 300, (": TICK_NSEC))", ": S64_MAX))")),
-    "idle-calls": (2300, 0, 1, 10, ("LOAD_AVG_PERIOD * NSEC_PER_MSEC", "TICK_NSEC")),
-    "idle-calls-that-need": (800, 0, 5, 10, ("LOAD_AVG_PERIOD * NSEC_PER_MSEC", "S64_MAX")),
-    "idle-call-at-once": (1900, 0, 1, 10, (" + TICK_NSEC ?", " ?")),
+    "short-idle": (3300, 0, 5, 300, ("most = TICK_NSEC;", "most = 0;")),
+    "long-idle": (800, 0, 5, 50, ("4 * LOAD_AVG_PERIOD", "8 * LOAD_AVG_PERIOD")),
+    "kept-tick": (3300, 0, 5, 300, ("if (sugov_kept_tick(sg_cpu, idle))", "if (false)")),
+    "idle-call-and-wake-up": (800, 0, 1, 10, ("if (!idle)\n\t\tsg_cpu->saved", "sg_cpu->saved")),
+    "idle-calls": (2300, 0, 1, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC", "most = TICK_NSEC")),
+    "idle-calls-that-need": (800, 0, 5, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC", "most = S64_MAX")),
+    "idle-call-at-once": (1900, 0, 1, 10, ("idle_stamp + TICK_NSEC)", "idle_stamp)")),
     "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || sg_cpu->util >= h->lo)",
                                                   "if (true)")),
     "second-call": (3300, 0, 0, 10, (" && (rq->idle_stamp || !rq->nr_running)", "")),
@@ -171,7 +173,7 @@ def test_case(case: str, tmp_path: Path) -> None:
             for name, tree in TREES.items()}
     # The base has the mistake of invariance-off, but its invariance never comes on again.
     # It asks whether the tick stopped, and keeps what it once had if capacity changes.
-    if case not in ("invariance-off", "short-idle", "no-nohz", "idle-calls",
+    if case not in ("invariance-off", "short-idle", "long-idle", "idle-calls",
                     "idle-calls-that-need", "idle-call-at-once", "idle-without-invariance",
                     "second-call", "slower-and-saturated"):
         assert said["base"].split()[:2] == said["ours"].split()[:2]

@@ -13,7 +13,7 @@
  * Paced: rounds per second, at most the pace.
  *	serial		0.2 ms of work, then 0.2 ms of another's, in each ms
  *	paced5 20 50	rounds of 2 times 20 us of work, for so many % of 10 ms
- *	frames		20 turns of 0.15 ms in each 16.7 ms
+ *	frames17 33	turns of 0.15 ms for 30 % of so many ms
  *	lapse		turns of 0.1 ms in each ms, and in 200 ms one of 3 ms
  *	server		4 clients rest for 0.5 ms after each answer, of 50 us
  * Others:
@@ -53,7 +53,7 @@ static atomic_uint words[2];
 static atomic_long rounds;
 static const char *name;
 static int64_t begin_ns, end_ns;
-static unsigned int leg_us, percent;
+static unsigned int leg_us, percent, frame_ms;
 static int tasks;
 
 static bool is(const char *other)
@@ -224,15 +224,14 @@ static void cold(void)
 /* The first of two: each period begins at its time. */
 static void paced(int64_t begin)
 {
-	bool is_long = percent;
-	int64_t period = is("frames") ? 16700000 : is_long ? 10 * MSEC : MSEC;
-	int n = is("frames") ? 10 : is_long ? percent * 100 / 45 : 1;
+	int64_t period = (frame_ms ?: percent ? 10 : 1) * MSEC;
+	int n = frame_ms ?: percent ? percent * 100 / 45 : 1;
 
 	for (; now_ns() < end_ns; begin += period) {
 		sleep_until(begin);
 		for (int i = 0; i < n; i++) {
-			work(leg_us ? (is("lapse") && rounds % 200 == 100 ? 3000 : leg_us) :
-			     is_long ? 20 : is("producer") ? 400 : 200);
+			work(is("lapse") && rounds % 200 == 100 ? 3000 :
+			     leg_us ?: percent ? 20 : 400);
 			tell(1);
 			if (!is("producer"))
 				hear(0);
@@ -350,9 +349,7 @@ static void live(int i, int n)
 		forks();
 	else if (is("cold"))
 		i ? answer(leg_us, true) : cold();
-	else if (is("serial"))
-		i ? answer(200, true) : paced(begin_ns);
-	else if (is("frames") || is("lapse"))
+	else if (is("serial") || is("lapse") || frame_ms)
 		i ? answer(leg_us, true) : paced(begin_ns);
 	else if (is("producer"))
 		i ? answer(400, false) : paced(begin_ns);
@@ -384,7 +381,7 @@ static void *run(void *arg)
 /* False if there is no such load */
 static bool choose(void)
 {
-	static const char *const others[] = { "pipe", "unix", "tcp", "udp", "futex", "serial",
+	static const char *const others[] = { "pipe", "unix", "tcp", "udp", "futex",
 					      "parallel", "producer", "hog" };
 
 	tasks = 2;
@@ -395,8 +392,12 @@ static bool choose(void)
 		leg_us = 1000 * atof(name + 4);
 	if (is("cold") || is("lapse"))
 		leg_us = 100;
-	if (is("frames"))
-		leg_us = 150;
+	if (is("serial"))
+		leg_us = 200;
+	if (!strncmp(name, "frames", 6)) {
+		frame_ms = atoi(name + 6);
+		leg_us = frame_ms > 0 ? 150 : 0;
+	}
 	if (leg_us)
 		return true;
 	if (is("forks")) {

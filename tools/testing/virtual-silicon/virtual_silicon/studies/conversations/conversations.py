@@ -28,8 +28,8 @@ HERE = Path(__file__).resolve().parent
 #: What a load's result is, by the unit; of time, less is better.
 RATES = ("pipe", "unix", "tcp", "udp", "futex", "ring3", "ring4", "legs0.1", "legs1", "legs5",
          "forks", "serial", "paced5", "paced20", "paced50", "server", "busyserver", "parallel",
-         "producer", "frames", "lapse", "join", "hog", "bystander", "tbench-1", "tbench-2",
-         "tbench-4", "tbench-8", "idle")
+         "producer", "frames17", "frames33", "lapse", "join", "hog", "bystander", "tbench-1",
+         "tbench-2", "tbench-4", "tbench-8", "idle")
 TIMES = ("cold", "hackbench", "perf-pipe", "shell", "sockperf-udp", "sockperf-tcp")
 
 #: Column: kernel, and the variant of conversations.sh
