@@ -13,6 +13,7 @@ struct task_struct {
 	struct sched_chain chain;
 	struct { u64 sum_exec_runtime; struct { unsigned long util_avg; } avg; } se;
 	const struct sched_class *sched_class;
+	unsigned long clamp;
 	bool idle;
 };
 struct rq {
@@ -30,7 +31,9 @@ struct rq {
 #define jiffies				((unsigned long)(now_rq.clock * HZ / 1000000000))
 #define cap_scale(a, b)			((a) * (b) >> SCHED_CAPACITY_SHIFT)
 #define arch_scale_cpu_capacity(cpu)	SCHED_CAPACITY_SCALE
-#define arch_scale_freq_capacity(cpu)	SCHED_CAPACITY_SCALE
+#define arch_scale_freq_capacity(cpu)	freq_capacity
+#define uclamp_is_used()		clamps
+#define uclamp_eff_value(p, id)		((p)->clamp)
 #define cpu_of(rq)			0
 #define rq_clock(rq)			((rq)->clock)
 #define in_hardirq()			false
@@ -40,7 +43,8 @@ struct rq {
 #define sched_feat(name)		feature_##name
 
 static const struct sched_class fair_sched_class, rt_sched_class;
-static bool sched_chain_key, feature_CHAINS;
+static bool sched_chain_key, feature_CHAINS, clamps;
+static unsigned long freq_capacity = SCHED_CAPACITY_SCALE;
 static struct task_struct a, b, *now_running;
 static struct rq now_rq;
 
@@ -201,10 +205,11 @@ static void class_test(struct kunit *test)
 static void own_test(struct kunit *test)
 {
 	static const struct {
-		unsigned long task, cpu, least, most;
+		unsigned long task, cpu, clamp, least, most;
 	} cases[] = {
-		{ 20, 60, 160, 160 }, { 20, 0, 160, 160 }, { 20, 256, 512, 512 },
-		{ 20, 800, 1000, 1024 }, { 0, 0, 0, 0 },
+		{ 20, 60, 0, 160, 160 }, { 20, 0, 0, 160, 160 }, { 20, 256, 0, 512, 512 },
+		{ 20, 800, 0, 640, 640 }, { 40, 800, 0, 1000, 1024 }, { 0, 0, 0, 0, 0 },
+		{ 0, 800, 0, 0, 0 }, { 500, 0, 300, 300, 300 }, { 20, 0, 300, 160, 160 },
 	};
 
 	for (int i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -213,10 +218,25 @@ static void own_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, cpu_util_chain(&now_rq), 0);
 		a.se.avg.util_avg = b.se.avg.util_avg = cases[i].task;
 		now_rq.cfs.avg.util_avg = cases[i].cpu;
+		clamps = cases[i].clamp;
+		a.clamp = b.clamp = cases[i].clamp;
 		turns(20);
 		KUNIT_EXPECT_GE_MSG(test, cpu_util_chain(&now_rq), cases[i].least, "row %d", i);
 		KUNIT_EXPECT_LE_MSG(test, cpu_util_chain(&now_rq), cases[i].most, "row %d", i);
 	}
+	clamps = false;
+}
+
+/* Boost frequencies exceed the scale on some machines: nothing is lost. */
+static void boost_test(struct kunit *test)
+{
+	freq_capacity = 1100;
+	begin();
+	KUNIT_EXPECT_EQ(test, a.chain.lag, 0);
+	freq_capacity = SCHED_CAPACITY_SCALE / 2;
+	begin();
+	KUNIT_EXPECT_EQ(test, a.chain.lag, CHAIN_LAG);
+	freq_capacity = SCHED_CAPACITY_SCALE;
 }
 
 static struct kunit_case chain_hooks_cases[] = {
@@ -226,6 +246,7 @@ static struct kunit_case chain_hooks_cases[] = {
 	KUNIT_CASE(child_test),
 	KUNIT_CASE(idle_test),
 	KUNIT_CASE(class_test),
+	KUNIT_CASE(boost_test),
 	{}
 };
 
