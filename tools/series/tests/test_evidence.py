@@ -94,7 +94,7 @@ def newest() -> list[list[str]]:
         demo("thousand round trips a second", "round trips"),
         demo("J of a little work", "energy of 5 s"),
         demo("wake-ups of each idle CPU in 1 s", "wake-ups of each"),
-        demo("scaled after a counter reads 0 twice", "a counter reads 0"),
+        demo("scaled after counters read 0 in a tick", "counters read 0"),
         hops("hops a second, pool of 16", "n=16"),
         hops("60 us of work a hop", "w=60"),
         hops("20 us, and pauses of 500 us", "p=500"),

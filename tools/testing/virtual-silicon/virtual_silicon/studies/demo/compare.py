@@ -27,7 +27,7 @@ KERNELS = ("base", "patched")
 END = 100
 SHOWN_NS = 400_000_000
 
-#: Time of the guest's clock at which CPU 1 reads 0 from both counters, twice.
+#: Time of the guest's clock from which on CPU 1 reads 0 from both counters, in one tick.
 FAULT_S = 40
 FAULTS = f"1 zero counter=both at={FAULT_S}s reads=2"
 
@@ -131,7 +131,7 @@ def _ratios(m: Machine, results: dict[str, Result]) -> list[str]:
 def _fault(results: dict[str, Result]) -> list[str]:
     lost = ["wobbly" in results[kernel].text("dmesg") for kernel in KERNELS]
     verdict = "same" if lost[0] == lost[1] else "worse" if lost[1] else "better"
-    return ["a counter reads 0 twice: is utilisation still scaled?",
+    return ["counters read 0 in a tick: is utilisation still scaled?",
             *("no" if gone else "yes" for gone in lost), verdict,
             "what the kernel says; the fault is the virtual CPU's"]
 
