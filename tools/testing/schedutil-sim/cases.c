@@ -176,13 +176,14 @@ static void kept_tick(void)
 	run(200, 100, true);
 }
 
-/* It needed 700 and idles. */
-static struct rq *idle_from_700(void)
+/* It needed 700, and less for @ms after that, and idles. */
+static struct rq *idle_from_700(unsigned int ms)
 {
 	struct rq *rq = &shim_rq[0];
 
 	begin(false, 500);
 	run(50, 700, true);
+	run(ms, 100, false);
 	requests = computed = 0;
 	rq->curr = rq->idle;
 	rq->nr_running = 0;
@@ -202,7 +203,7 @@ static void idle_call(unsigned int us, unsigned long util)
 /* While it idles, its own balancing calls @us apart; what it needs decays. */
 static void balance(unsigned int us, unsigned long util)
 {
-	idle_from_700();
+	idle_from_700(0);
 	for (; util > 100; util = util * 7 / 10)
 		idle_call(us, util);
 }
@@ -220,7 +221,7 @@ static void idle_calls_that_need(void)
 /* Balancing that comes before the CPU has idled for a tick decides nothing. */
 static void idle_call_at_once(void)
 {
-	idle_from_700();
+	idle_from_700(0);
 	idle_call(1, 690);
 	idle_call(20000, 400);
 }
@@ -228,16 +229,7 @@ static void idle_call_at_once(void)
 /* The tick stops, balancing comes before the CPU has idled for a tick, and then a wake-up. */
 static void idle_call_and_wake_up(void)
 {
-	struct rq *rq;
-
-	begin(false, 500);
-	run(50, 700, true);
-	run(8, 100, false);
-	requests = computed = 0;
-	rq = &shim_rq[0];
-	rq->curr = rq->idle;
-	rq->nr_running = 0;
-	rq->idle_stamp = m.now;
+	idle_from_700(8);
 	idle_call(1000, 100);
 	keeps_tick = true;
 	idle_call(50000, 100);
@@ -246,15 +238,7 @@ static void idle_call_and_wake_up(void)
 /* The tick goes on for as long as it idles. */
 static void long_idle(void)
 {
-	struct rq *rq;
-
-	begin(false, 500);
-	run(50, 700, true);
-	run(8, 100, false);
-	rq = &shim_rq[0];
-	rq->curr = rq->idle;
-	rq->nr_running = 0;
-	rq->idle_stamp = m.now;
+	idle_from_700(8);
 	keeps_tick = true;
 	for (int ms = 0; ms < 132; ms += 4)
 		idle_call(4000, 100);
@@ -272,7 +256,7 @@ static void idle_without_invariance(void)
 /* A second call of each wake-up, for which idle_stamp is 0, while its idle times are short */
 static void second_call(void)
 {
-	struct rq *rq = idle_from_700();
+	struct rq *rq = idle_from_700(0);
 
 	for (int i = 0; i < 100; i++) {
 		rq->idle_stamp = m.now;

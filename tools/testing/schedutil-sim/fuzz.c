@@ -412,6 +412,7 @@ static void look_at_task(int cpu, bool looked)
 
 static void call(int from, int cpu, unsigned int flags, bool leaving)
 {
+	u64 idled = clock_of(cpu) - shim_rq[cpu].idle_stamp;	/* if it does not run */
 	bool allowed = m.online >> from & 1 ||
 		       (m.policy.dvfs_possible_from_any_cpu && cpufreq_update_util_data[from]);
 	bool queued = thread_pending();
@@ -420,8 +421,8 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 		return;
 	calls++;
 	st.seq++;
-	if (run.ours && !runs(cpu) && clock_of(cpu) - shim_rq[cpu].idle_stamp > shim_tick_ns) {
-		if (st.stops[cpu] || clock_of(cpu) - shim_rq[cpu].idle_stamp > 128 * MSEC)
+	if (run.ours && !runs(cpu) && idled > shim_tick_ns) {
+		if (st.stops[cpu] || idled > 128 * MSEC)
 			st.stopped = st.seq;
 		st.idled = st.seq++;
 	}
