@@ -5,7 +5,7 @@
  *
  * While a task sleeps, its waker writes its chain: one at a time, under p->pi_lock and then
  * the run queue's lock. Otherwise its CPU writes it, with the run queue locked. A waker
- * reads its own.
+ * reads its own, and sets @issued there, without a lock.
  */
 #include "chain.h"
 

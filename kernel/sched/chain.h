@@ -11,7 +11,7 @@
  *	C  .......................===		. waits for the next one
  *
  * Each task counts the rest of its chain. A waker hands its count to the wakee: its growth
- * since the wakee fell asleep is the time for which the chain rested meanwhile. It hands
+ * since the two counts last met is the time for which the chain rested meanwhile. It hands
  * over its logical clock as well, which each wake-up advances by one. If the wakee woke
  * somebody, and the waker's clock is ahead of its own, then its wake-up has come round:
  * the chain is a loop. No task knows others, so nothing has to be cleared when one ends.
@@ -173,9 +173,9 @@ static inline bool chain_hand(struct sched_chain *w, u32 rest, u32 clock)
  * @w: its chain
  * @now: present time
  *
- * Long rests that timers, devices or strangers end also end the loop, which a child may have
- * from its parent. Short ones do not, however many: a stranger would take the task out of its
- * chain.
+ * Rests that timers, devices or strangers end also end the loop, which a child may have from
+ * its parent, once they add up to CHAIN_REST without a wake-up by a task of the chain. A short
+ * one does not: a stranger would take the task out of its chain.
  *
  * Return: for how long the chain rested
  */

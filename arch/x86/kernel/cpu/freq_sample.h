@@ -46,10 +46,10 @@ static inline unsigned long freq_sample_scale_any(u64 acnt, u64 mcnt, u64 ratio)
 	return freq_sample_scale(acnt >> excess, mcnt >> excess, ratio);
 }
 
-/* MPERF counts at the rate of the TSC, or a little faster if their crystals differ */
+/* MPERF counts at the rate of the TSC, or up to twice as fast if its clock is overclocked */
 static inline u64 freq_sample_mperf_max(u64 tsc)
 {
-	return tsc + tsc / 8;
+	return 2 * tsc;
 }
 
 /* The scale is given up: four bad samples in a row, or more than one in three */
