@@ -53,10 +53,10 @@ def kernel(default: str = "patched") -> str:
     return wanted
 
 
-def compared() -> list[str]:
-    """Options for the kernel that the patched one is compared with."""
+def compared(option: str = "--base") -> list[str]:
+    """For the kernel that the patched one is compared with, if that is not the base."""
     found = kernel("base")
-    return [] if found in ("base", "patched") else [f"--base={Path(found).resolve()}"]
+    return [] if found in ("base", "patched") else [f"{option}={Path(found).resolve()}"]
 
 
 def call(subcommand: str, which: str, *more: str) -> int:

@@ -208,8 +208,8 @@ def show_help() -> None:
   APPEND=   more for the kernel's command line
   TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench, test
   FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
-  BENCH=    short (default, 25 minutes), results: tbench and pgbench, too, and each assumption
-            of the model changed (70 minutes), full: and more parameters of each load (hours)
+  BENCH=    short (default), results: tbench and pgbench, too, full: and each assumption of
+            the model changed (hours)
   BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
   MUTANTS=  subsystems, of tools/testing/mutants
@@ -235,7 +235,8 @@ TARGETS = {
     "bench": Target("the published tables, base and patched, in guests: build/bench/tables",
                     "build qemu guest bench", [patched, of_base, qemu.build],
                     lambda: guest.silicon("bench", f"--jobs={proc.jobs()}",
-                                          f"--extent={extent()}"), extent, newer=True),
+                                          f"--extent={extent()}", *guest.compared("--stock")),
+                    extent, newer=True),
     "validate": Target("the model against published measurements: build/validate",
                        "build qemu guest", [patched, qemu.build],
                        lambda: guest.call("validate", "patched", f"--output={paths.SILICON}")),

@@ -157,13 +157,23 @@ static void real_time(void)
 	run(1000, 10, true);
 }
 
-/* It needed much, and has idled for less than a tick at a time since then. */
-static void short_idle(void)
+/* It needed much, and has idled for less than a tick at a time since then, for @ms. */
+static void short_idle(unsigned int ms)
 {
 	begin(false, 500);
 	run(50, 700, true);
 	short_idles = true;
-	run(200, 100, true);
+	run(ms, 100, true);
+}
+
+static void short_idles_that_begin(void)
+{
+	short_idle(120);
+}
+
+static void short_idles_that_last(void)
+{
+	short_idle(140);
 }
 
 /* It was busy with less for a while, and idles for two ticks at a time, which go on. */
@@ -173,7 +183,7 @@ static void kept_tick(void)
 	run(50, 700, true);
 	run(8, 100, false);
 	keeps_tick = true;
-	run(200, 100, true);
+	run(50, 100, true);
 }
 
 /* It needed 700, and less for @ms after that, and idles. */
@@ -200,22 +210,22 @@ static void idle_call(unsigned int us, unsigned long util)
 	call_hook(0, 0, 0);
 }
 
-/* While it idles, its own balancing calls @us apart; what it needs decays. */
-static void balance(unsigned int us, unsigned long util)
+/* While it idles, its own balancing calls @us apart; what it needs decays to @least. */
+static void balance(unsigned int us, unsigned long util, unsigned long least)
 {
 	idle_from_700(0);
-	for (; util > 100; util = util * 7 / 10)
+	for (; util > least; util = util * 7 / 10)
 		idle_call(us, util);
 }
 
 static void idle_calls(void)
 {
-	balance(6000, 490);
+	balance(6000, 490, 100);
 }
 
 static void idle_calls_that_need(void)
 {
-	balance(40000, 690);
+	balance(40000, 690, 450);
 }
 
 /* Balancing that comes before the CPU has idled for a tick decides nothing. */
@@ -248,7 +258,7 @@ static void long_idle(void)
 static void idle_without_invariance(void)
 {
 	shim_invariant = false;
-	balance(3000, 490);
+	balance(3000, 490, 100);
 	for (int i = 0; i < 10; i++)
 		idle_call(20000, 100);
 }
@@ -279,7 +289,7 @@ static void once_saturated(void)
 		m.now += MSEC;
 		call_hook(0, 0, 0);
 	}
-	run(200, 100, true);
+	run(100, 100, true);
 }
 
 /* The same, but the CPU needed a middle level before; its capacity becomes @capacity. */
@@ -299,7 +309,7 @@ static void saturated_at(unsigned long util, unsigned long capacity)
 		m.now += MSEC;
 		call_hook(0, 0, 0);
 	}
-	run(200, 100, true);
+	run(100, 100, true);
 }
 
 static void middle_then_saturated(void)
@@ -311,6 +321,34 @@ static void middle_then_saturated(void)
 static void slower_and_saturated(void)
 {
 	saturated_at(700, 700);
+}
+
+/* With NO_UTIL_EST the estimate of the CPU is the last one. */
+static void estimates_end(void)
+{
+	struct rq *rq = idle_from_700(0);
+
+	estimates = false;
+	for (int i = 0; i < 50; i++) {
+		rq->idle_stamp = m.now;
+		m.now += 2 * shim_tick_ns;
+		rq->idle_calls++;
+		rq->clock_idle = m.now;
+		rq->cfs.avg = (struct sched_avg){ 50, 50, 700 };
+		call_hook(0, 0, 0);
+	}
+}
+
+/* A deadline task begins whose bandwidth exceeds that of interrupts by little. */
+static void deadline_beside_interrupts(void)
+{
+	begin(false, 500);
+	shim_rq[0].avg_irq.util_avg = 60;
+	sched_uclamp_used = true;
+	shim_rq[0].uclamp[UCLAMP_MIN].value = 390;
+	run(30, 100, false);
+	shim_rq[0].dl.running_bw = (355 << BW_SHIFT) >> 10;
+	run(2, 100, false);
 }
 
 /* With NO_UTIL_EST all estimates are 0. */
@@ -333,7 +371,10 @@ int main(int argc, char **argv)
 		{ "clamp-rises", clamp_rises }, { "deadline-ends", deadline_ends },
 		{ "rate-limit", rate_limit }, { "clamp-elsewhere", clamp_elsewhere },
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
-		{ "real-time", real_time }, { "short-idle", short_idle },
+		{ "real-time", real_time }, { "short-idles-that-begin", short_idles_that_begin },
+		{ "short-idles-that-last", short_idles_that_last },
+		{ "estimates-end", estimates_end },
+		{ "deadline-beside-interrupts", deadline_beside_interrupts },
 		{ "long-idle", long_idle }, { "kept-tick", kept_tick },
 		{ "idle-calls", idle_calls },
 		{ "idle-call-and-wake-up", idle_call_and_wake_up },

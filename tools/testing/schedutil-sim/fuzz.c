@@ -18,7 +18,8 @@
  *		than 1/16 once it has been needed for SETTLE]
  *  stuck	the first call after the window requests a fall if the CPU has idled for long,
  *		so that its tick stopped [the first call of any CPU that leaves idle after more
- *		than a tick, if its tick stopped, or 128 ms, unless it is idle and calls itself;
+ *		than a tick or after 128 ms of less need, if its tick stopped, or after 128 ms in
+ *		idle, unless it is idle and calls itself;
  *		a fall of less than 1/64 perhaps never; with several CPUs, or by a clamp, a tick
  *		later]
  *  early	no fall unless the CPU has idled for long since the last request, and no change
@@ -42,6 +43,7 @@
 #include "machine.h"
 
 #define SETTLE		(10 * MSEC)
+#define HOLD		(128 * MSEC)
 #define BUSY		max(3 * MSEC, shim_tick_ns)	/* a CPU may be saturated */
 #define BEHIND		10000	/* largest difference of clocks, ns */
 #define ROUNDING	2.3	/* two roundings down, one of them before 5/4 */
@@ -83,6 +85,8 @@ static struct {
 	unsigned long since;		/* st.idled when the next two began: */
 	double most;			/* that was needed */
 	unsigned long before;		/* level of a CPU that cannot have been saturated */
+	u64 before_at;
+	u64 needed;			/* when the level last was for sure */
 	unsigned long seq;
 } st;
 
@@ -98,6 +102,7 @@ static struct {
 	bool limits;			/* nothing was requested since they changed */
 	bool applying;			/* the limits are being applied */
 	bool refused;			/* a call with more deadline bandwidth was refused */
+	bool unheard;			/* a call of a CPU that needs more was refused */
 	bool requested;
 	unsigned long got, got_min, told;	/* told: the least performance */
 	unsigned long lo, hi;		/* that calls since the thread ran asked for */
@@ -106,7 +111,8 @@ static struct {
 
 static unsigned long checked[RULES], calls, requests;
 
-struct need { double lo, hi, floor; bool capped; };
+/* @plain: as if no CPU were saturated */
+struct need { double lo, hi, plain, floor; bool capped; };
 
 static void report(enum rule rule, const char *text, const struct need *n, int cpu,
 		   unsigned int flags)
@@ -177,6 +183,7 @@ static struct need need_of(int cpu)
 		top = fmin2(cap, rq->uclamp[UCLAMP_MAX].value);
 	}
 	extra = m.now - st.called[cpu] > shim_tick_ns + differ() ? 0 : st.boost[cpu] * cap / 1024;
+	n.plain = wanted(used, n.floor, top);
 	n.lo = wanted(st.saturated[cpu] && shim_invariant ? cap : used, n.floor, top);
 	n.hi = wanted(st.may_saturate[cpu] && shim_invariant ? cap : fmax2(used, extra), n.floor, top);
 	/* A busy CPU that needs nearly all of what it may have may get all. */
@@ -215,6 +222,7 @@ static struct need policy_need(void)
 
 		all.lo = fmax2(all.lo, n.lo);
 		all.hi = fmax2(all.hi, n.hi);
+		all.plain = fmax2(all.plain, n.plain);
 		all.capped |= n.capped;
 		all.floor = n.floor;
 	}
@@ -253,6 +261,7 @@ static void settled(void)
 	o.level = o.got;
 	o.told = o.got_min;
 	o.rising = o.due = o.more = o.large_more = o.less = 0;
+	o.unheard = false;
 }
 
 static bool thread_pending(void) { return m.irq_work || m.work; }
@@ -285,7 +294,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided), busy = busy_for(cpu) >= BUSY;
 
-	if (st.since != st.idled)
+	if (st.since != st.idled || m.now - st.before_at > HOLD)
 		st.before = 0;
 	if (st.since < st.stopped)
 		st.most = 0;
@@ -308,8 +317,10 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	if (run.ours && o.requested && !shared() && !m.slow) {
 		require(EARLY, o.got + o.whole / 64 + slack >= st.before,
 			"less than it had before it was saturated");
-		if (!st.may_saturate[cpu])
+		if (!st.may_saturate[cpu]) {
 			st.before = o.got;
+			st.before_at = m.now;
+		}
 	}
 	now = o.requested ? o.got : was;
 	/* What it runs next will ask. */
@@ -322,7 +333,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		/* Whatever is above the capacity is the highest level. */
 		unsigned long top = on_perf_path() ? shim_capacity : ULONG_MAX;
 		double rise = (double)min(lo, top) - was, fall = (double)min(was, top) - hi;
-		bool asked = level_of(own.lo - ROUNDING) > was;
+		bool asks = level_of(own.lo - ROUNDING) > was, asked = asks || o.unheard;
 
 		note(&o.more, rise > 0);
 		note(&o.large_more, rise >= o.whole / 16 + slack);
@@ -332,9 +343,13 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 			     passed(o.rising, SETTLE + two_ticks()));
 
 		note(&o.less, fall > o.whole / 64 + slack);
+		o.unheard = !over && !limits && !maybe_dl && (asks || o.unheard);
 		must_fall = shared() ? looked(o.less) && looked(o.due) :
 			    o.due && o.less && (free || (!idle && !st.again && st.stopped > st.called_last));
 	}
+	/* A little less counts as less, and what is needed in the window may go unseen. */
+	if (level_of(n.plain - ROUNDING - shim_capacity / 64) >= now && (over || limits))
+		st.needed = m.now;
 	st.called_last = st.seq;
 	if ((over || limits || maybe_dl) && !free)
 		st.due = st.seq;
@@ -421,8 +436,9 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 		return;
 	calls++;
 	st.seq++;
-	if (run.ours && !runs(cpu) && idled > shim_tick_ns) {
-		if (st.stops[cpu] || idled > 128 * MSEC)
+	if (run.ours && !runs(cpu) &&
+	    (idled > shim_tick_ns || m.now - st.needed + differ() > HOLD)) {
+		if ((st.stops[cpu] && (idled > shim_tick_ns || passed(o.less, HOLD))) || idled > HOLD)
 			st.stopped = st.seq;
 		st.idled = st.seq++;
 	}
@@ -449,6 +465,7 @@ static void call(int from, int cpu, unsigned int flags, bool leaving)
 
 		require(REMOTE, !o.requested && !queued, "by a CPU that may not");
 		o.refused |= bandwidth(cpu) > o.floor_min[cpu];
+		o.unheard |= run.ours && o.level && level_of(need_of(cpu).lo - ROUNDING) > o.level;
 		st.called_last = st.seq;	/* It may have needed what there is. */
 		return;
 	}

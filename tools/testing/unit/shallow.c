@@ -43,7 +43,8 @@ static unsigned int looks[CPUS], works_after[CPUS];
 		if ((m)->bits >> (c) & 1)
 #define cpu_smt_mask(c)			(&smt[c])
 #define sched_asym_cpucap_active()	unequal
-#define arch_scale_cpu_capacity(c)	capacity[c]
+#define get_actual_cpu_capacity(c)	capacity[c]
+#define arch_scale_cpu_capacity(c)	1024UL	/* without heat and limits of power */
 #define SD_ASYM_PACKING			1
 #define HK_TYPE_TICK			0
 #define housekeeping_cpu(c, type)	(!no_tick[c])

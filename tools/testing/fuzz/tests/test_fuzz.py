@@ -20,7 +20,7 @@ TEO = "drivers/cpuidle/governors/teo_core.h"
 #: (unit, file, what stands there, what is to stand there)
 MISTAKES = [
     ("freq_sample", SAMPLE, "if ((s64)(acnt | mcnt) < 0 || !(mcnt >> excess))", "if (!mcnt)"),
-    ("freq_sample", SAMPLE, "tsc + tsc / 8", "(tsc * 9) / 8"),
+    ("freq_sample", SAMPLE, "2 * tsc", "(tsc * 4) / 2"),
     ("freq_max", FREQ_MAX, "digits >= sizeof(number) ||", ""),
     ("freq_max", FREQ_MAX, "*word == '0' ||", ""),
     ("turbo_table", TURBO, "!ratio || n == TURBO_BINS_MAX ||", "n == TURBO_BINS_MAX ||"),

@@ -141,21 +141,25 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "capped-hog": (1200, 0, 1, 50, CLAMPS),
     "freed-hog": (3800, 0, 2, 50, ("uclamp_rq_get(rq, UCLAMP_MAX);", "300;")),
     "real-time": (3800, 0, 1, 50, ("\t\tleast = SCHED_CAPACITY_SCALE;", "\t\tleast = 0;")),
-    "short-idle": (3300, 0, 5, 300, ("most = TICK_NSEC;", "most = 0;")),
-    "long-idle": (800, 0, 5, 50, ("4 * LOAD_AVG_PERIOD", "8 * LOAD_AVG_PERIOD")),
-    "kept-tick": (3300, 0, 5, 300, ("if (sugov_kept_tick(sg_cpu, idle))", "if (false)")),
+    "short-idles-that-begin": (3300, 0, 5, 300, ("most = TICK_NSEC;", "most = 0;")),
+    "short-idles-that-last": (800, 0, 5, 300, ("time - sg_cpu->needed > SUGOV_HOLD", "false")),
+    "estimates-end": (800, 0, 5, 300, ("sched_feat(UTIL_EST) ? READ_ONCE(avg->util_est) : 0",
+                                       "READ_ONCE(avg->util_est)")),
+    "deadline-beside-interrupts": (1600, 0, 5, 300, ("sg_cpu->bw_min < h->end && ", "")),
+    "long-idle": (800, 0, 5, 50, ("(4 * LOAD_AVG_PERIOD", "(8 * LOAD_AVG_PERIOD")),
+    "kept-tick": (3300, 0, 5, 300, ("if (kept)", "if (false)")),
     "idle-call-and-wake-up": (800, 0, 1, 10, ("if (!idle)\n\t\tsg_cpu->saved", "sg_cpu->saved")),
     "idle-calls": (2300, 0, 1, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC", "most = TICK_NSEC")),
-    "idle-calls-that-need": (800, 0, 5, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC",
+    "idle-calls-that-need": (2300, 0, 1, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC",
                                              "most = S64_MAX")),
     "idle-call-at-once": (1900, 0, 1, 10, ("idle_stamp + TICK_NSEC)", "idle_stamp)")),
-    "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || sg_cpu->util >= h->lo)",
+    "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || (known && sg_cpu->util >= min(held, h->lo)))",
                                                   "if (true)")),
     "second-call": (3300, 0, 0, 10, (" && (rq->idle_stamp || !rq->nr_running)", "")),
     "once-saturated": (800, 0, 5, 300, ("\t\tutil = max(min, max);\n",
                                        "\t\tsg_cpu->util = util = max(min, max);\n")),
-    "middle-then-saturated": (2400, 0, 5, 300, ("(perf || h->end)", "perf")),
-    "slower-and-saturated": (2100, 0, 6, 300, ("(perf || h->end)", "true")),
+    "middle-then-saturated": (2400, 0, 5, 300, ("known = perf || h->end", "known = perf")),
+    "slower-and-saturated": (2100, 0, 6, 300, ("known = perf || h->end", "known = true")),
     "no-estimates": (1400, 0, 2, 100, ("!sched_feat(UTIL_EST) || ", "")),
 }
 
@@ -174,7 +178,7 @@ def test_case(case: str, tmp_path: Path) -> None:
             for name, tree in TREES.items()}
     # The base has the mistake of invariance-off, but its invariance never comes on again.
     # It asks whether the tick stopped, and keeps what it once had if capacity changes.
-    if case not in ("invariance-off", "short-idle", "long-idle", "idle-calls",
+    if case not in ("invariance-off", "short-idles-that-begin", "long-idle", "idle-calls",
                     "idle-calls-that-need", "idle-call-at-once", "idle-without-invariance",
                     "second-call", "slower-and-saturated"):
         assert said["base"].split()[:2] == said["ours"].split()[:2]

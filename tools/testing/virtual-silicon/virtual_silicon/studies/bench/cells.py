@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 
 from ...guest.job import Job
 from ..sensitivity.variants import COEFFICIENTS
-from .loads import EXTENTS, LOADS, Load, numbers
+from .loads import EXTENTS, LOADS, WORK, Load, numbers
 
-SEEDS = 5
+SEEDS = 3
 
 
 @dataclass(frozen=True)
 class Boot:
     """How a kernel is started; @machine is another file of the same part."""
 
-    kernel: str		# base or patched
+    kernel: str		# base, patched or stock
     append: str = ""
     faults: str = ""	# as in a file of faults
     machine: str = ""
@@ -88,28 +88,26 @@ ACPI = "cpufreq.default_governor=schedutil"
 
 def intel(wide: str, hwp: str = "") -> tuple[Setting, ...]:
     """@wide: the freq_max nearer to the base clock; @hwp: file of the part with HWP."""
-    base, ours = Boot("base", PASSIVE), Boot("patched", PASSIVE)
+    base, ours, stock = (Boot(kernel, PASSIVE) for kernel in ("base", "patched", "stock"))
     active = Boot("base", "intel_pstate=active", machine=hwp) if hwp else base
     return (
         Setting("non-inv", Boot("base", PASSIVE, NOT_INVARIANT)),
         *(Setting(word, ours, freq_max=word) for word in ("1c", "3c", "4c", wide) if word),
-        Setting("ours", ours, idle="teo", freq_max="4c"),
-        Setting("chains", ours, idle="teo", freq_max="4c", chains=1),
-        Setting("base", base), Setting("base teo", base, idle="teo"),
+        Setting("ours", ours, idle="teo", freq_max="4c", chains=1),
+        Setting("base", base), Setting("stock", stock),
         Setting("performance", base, "performance"),
         Setting("i_pstate", active, "powersave", status="active"),
     )
 
 
 def amd() -> tuple[Setting, ...]:
-    base, ours = Boot("base", ACPI), Boot("patched", ACPI)
+    base, ours, stock = (Boot(kernel, ACPI) for kernel in ("base", "patched", "stock"))
     return (
         Setting("ondemand", base, "ondemand"), Setting("performance", base, "performance"),
-        Setting("base", base), Setting("base teo", base, idle="teo"),
+        Setting("base", base), Setting("stock", stock),
         Setting("non-inv", Boot("base", ACPI + " clearcpuid=aperfmperf")),
         *(Setting(word, ours, freq_max=word) for word in ("boost", "midpoint", "nominal")),
-        Setting("ours", ours, idle="teo", freq_max="midpoint"),
-        Setting("chains", ours, idle="teo", freq_max="midpoint", chains=1),
+        Setting("ours", ours, idle="teo", freq_max="midpoint", chains=1),
     )
 
 
@@ -130,21 +128,17 @@ MACHINES = (SKYLAKE, BROADWELL, HASWELL, ROME, SAPPHIRE_RAPIDS)
 PUBLISHED = tuple(machine.name for machine in MACHINES[:-1])
 
 
-def parameters(machine: Machine, load: Load, full: bool) -> Sequence[int]:
+def parameters(machine: Machine, load: Load) -> Sequence[int]:
     """Of the loads that a machine has."""
     if machine.name not in (load.machines or PUBLISHED):
         return ()
-    return numbers(load.all if full else load.few, machine.cpus)
-
-
-def _extent(machine: Machine, load: Load, parameter: int) -> str:
-    return load.extent if parameter in parameters(machine, load, False) else "full"
+    return numbers(load.sizes, machine.cpus)
 
 
 def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cell]:
-    found = [Cell(machine, setting, load, parameter, seed, _extent(machine, load, parameter))
+    found = [Cell(machine, setting, load, parameter, seed, load.extent)
              for machine in machines for setting in machine.settings
-             for load in LOADS.values() for parameter in parameters(machine, load, True)
+             for load in LOADS.values() for parameter in parameters(machine, load)
              for seed in range(1, SEEDS + 1)
              if setting.name in (load.settings or setting.name)]
     if BROADWELL in machines:
@@ -154,14 +148,14 @@ def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cel
 
 
 #: Loads and parameters that are measured with other coefficients.
-OTHERWISE = (("tbench", 4), ("gitsource", 12))
+OTHERWISE = (("tbench", 4), ("gitsource", 40))
 
 
 def _other_assumptions() -> list[Cell]:
     """The invariance table in short, with each assumption of the model changed."""
     settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
     return [Cell(replace(BROADWELL, settings=settings, variant=variant), setting, LOADS[load],
-                 parameter, seed, "results")
+                 parameter, seed, "full")
             for variant in COEFFICIENTS for setting in settings
             for load, parameter in OTHERWISE for seed in range(1, SEEDS + 1)]
 
@@ -186,7 +180,7 @@ class Start:
     def job(self) -> Job:
         """A step per setting; a repetition of a load comes after all others."""
         job = Job()
-        job.step("prepare", f". /usr/lib/vs/bench.sh; prepare {self.batch} || return; "
+        job.step("prepare", f"WORK={WORK}; . /usr/lib/vs/bench.sh; prepare {self.batch} || return; "
                  "dmesg | grep -i 'max freq\\|invarian'; cat $CPU/cpu0/cpufreq/scaling_driver")
         for setting in dict.fromkeys(cell.setting for cell in self.cells):
             wanted = [f"cell {c.load.name} {c.parameter} {c.seed}" for seed in range(1, SEEDS + 1)

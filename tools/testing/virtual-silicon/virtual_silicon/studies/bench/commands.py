@@ -18,8 +18,9 @@ def add(sub: cli.Commands) -> None:
     machines = [m.name for m in cells.MACHINES]
     one = sub.add_parser("bench", help="the published tables, measured in guests")
     one.add_argument("--extent", default="short", choices=loads.EXTENTS,
-                     help="short (the default), results: tbench and pgbench, too, and each "
-                     "assumption of the model changed, full: and more parameters of each load")
+                     help="short (the default), results: tbench and pgbench, too, full: and "
+                     "each assumption of the model changed")
+    one.add_argument("--stock", type=Path, help="package of another kernel, for the column stock")
     one.add_argument("--kept", action="store_true",
                      help="only what has been measured before, without any guest")
     one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=machines,
@@ -41,9 +42,11 @@ def add(sub: cli.Commands) -> None:
 def bench(args: argparse.Namespace) -> int:
     """1 if a cell failed."""
     out = args.output.resolve()
-    guests = runner.Bench(out, runner.images(), paths.qemu(args.qemu), args.jobs)
+    kernels, modules = runner.images(args.stock, out)
+    guests = runner.Bench(out, kernels, paths.qemu(args.qemu), args.jobs, modules)
     machines = [m for m in cells.MACHINES if m.name in args.machines]
-    todo = cells.all_cells(args.extent, machines)
+    todo = [cell for cell in cells.all_cells(args.extent, machines)
+            if cell.setting.boot.kernel in kernels]
     results = guests.run(todo, args.kept)
     about = report.made_from(guests.digests, "make bench" + (
         f" BENCH={args.extent}" if args.extent != "short" else ""))

@@ -19,7 +19,7 @@ from types import FrameType
 from ...errors import GuestError, UsageError
 from ...guest import boot
 from .cells import SEEDS, Boot, Cell, Machine, Setting
-from .loads import HERE, LOADS, PACKAGES, Load, numbers
+from .loads import HERE, LOADS, PACKAGES, WORK, Load, numbers
 from .runner import Failure, Result, Results, result
 from .tables import Table
 
@@ -209,7 +209,7 @@ def load(tools: Path, khz: int, cell: Cell) -> Result | Failure:
         ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./loads.sh; load "$@"; code=$?; value "$1"; '
          '[ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
          "load", cell.load.name, str(cell.parameter), str(cell.seed)],
-        cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE)},
+        cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE), "WORK": str(WORK)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         start_new_session=True)
     try:
@@ -285,7 +285,7 @@ def surroundings() -> Iterator[None]:
 
 def parameters(load_: Load, cpus: int) -> Sequence[int]:
     """As in guests, but for what is too small for a machine."""
-    return numbers(load_.few if load_.host is None else load_.host, cpus)
+    return numbers(load_.sizes if load_.host is None else load_.host, cpus)
 
 
 def table(machine: Machine) -> Table:

@@ -18,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 FILE = HERE / "loads.toml"
 #: Of a run. Each has the guests of the ones before, and more.
 EXTENTS = ("short", "results", "full")
+#: How much of each load is done, in the unit that loads.sh has.
+WORK = 4
 Sizes = tuple[int | str, ...]
 
 
@@ -31,8 +33,7 @@ class Load:
     unit: str
     batch: str
     extent: str
-    few: Sizes
-    all: Sizes
+    sizes: Sizes
     programs: tuple[str, ...]
     scratch: tuple[str, ...]
     cycles: int

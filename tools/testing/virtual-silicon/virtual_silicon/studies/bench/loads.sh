@@ -3,10 +3,13 @@
 #
 #	cell LOAD PARAMETER SEED STATUS UPDATES SECONDS JOULES BYTES APERF MPERF [VALUE]
 #
+# WORK is how much of a load is done: 4 for the bench, where each lasts for 0.2 s and more.
+#
 # UPDATES are writes of the registers that ask for a clock. The output of a load that fails
 # comes after its line.
 
 TRACING=/sys/kernel/tracing
+WORK=${WORK:-1}
 SCRIPTS=${SCRIPTS:-/usr/lib/vs}
 PG=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
 
@@ -58,7 +61,7 @@ setup()
 dbench_once()
 {
 	rm -rf /tmp/clients
-	head -n 1500 /usr/share/dbench/client.txt >/tmp/dbench.txt
+	head -n $((1500 * WORK)) /usr/share/dbench/client.txt >/tmp/dbench.txt
 	printf '%s\n' 'NTCreateX "\clients\client1\end" 0x40 0x2 9999 NT_STATUS_OK' \
 		'WriteX 9999 2000000000 1 1 NT_STATUS_OK' >>/tmp/dbench.txt
 	# It sleeps for 100 ms before its clients begin.
@@ -80,18 +83,18 @@ load()
 {
 	case $1 in
 	tbench)		# What clients do differs from part to part of their file.
-			stopwatch -f $((10000000 * $2)) -b $((10000000 * $2)) \
+			stopwatch -f $((10000000 * $2)) -b $((WORK * 10000000 * $2)) \
 				tbench -c /usr/share/dbench/client.txt -t 9 "$2" 127.0.0.1 ;;
 	dbench)		dbench_once "$2" ;;
-	pgbench-ro)	pgbench -S 250 "$2" "$3" ;;
-	pgbench-rw)	pgbench "" 40 "$2" "$3" ;;
-	netudp)		stopwatch -w 40 -t 100 iperf3 -c 127.0.0.1 -t 9 -u -b 0 -l "$2" ;;
-	nettcp)		stopwatch -w 40 -t 100 iperf3 -c 127.0.0.1 -t 9 -l "$2" ;;
-	hackbench)	stopwatch hackbench -g "$2" -l 40 ;;
+	pgbench-ro)	pgbench -S $((250 * WORK)) "$2" "$3" ;;
+	pgbench-rw)	pgbench "" $((40 * WORK)) "$2" "$3" ;;
+	netudp)		stopwatch -w 40 -t $((50 * WORK)) iperf3 -c 127.0.0.1 -t 9 -u -b 0 -l "$2" ;;
+	nettcp)		stopwatch -w 40 -t $((50 * WORK)) iperf3 -c 127.0.0.1 -t 9 -l "$2" ;;
+	hackbench)	stopwatch hackbench -g "$2" -l $((40 * WORK)) ;;
 	c02hack)	stopwatch hackbench -s 128 -P -f 3 -g "$2" -l 1000 ;;
 	pipe)		stopwatch perf bench sched pipe -l "$2" ;;
 	gitsource)	stopwatch sh "$SCRIPTS/gitsource.sh" "$2" ;;
-	kernbench)	sh "$SCRIPTS/kernbench.sh" new "$3" 4
+	kernbench)	sh "$SCRIPTS/kernbench.sh" new "$3" $((4 * WORK))
 			stopwatch sh "$SCRIPTS/kernbench.sh" make "$2" ;;
 	cyclictest)	stopwatch cyclictest -q --default-system -t 2 -a -i "$2" -l 100 ;;
 	esac

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ... import paths
 from ...errors import Fail
-from ...guest import boot, initramfs
+from ...guest import boot, distribution, initramfs
 from ...guest.pool import Guest, Guests
 from ...machine import machine
 from ..sensitivity.variants import COEFFICIENTS, as_it_is
@@ -97,12 +98,13 @@ def as_published(m: machine.Machine, start: Start) -> machine.Machine:
 
 
 class Bench(Guests):
-    """@kernels: images by the name that a cell's boot has for them."""
+    """@kernels: images by the name that a cell's boot has for them; @modules: what stock needs."""
 
-    def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path, jobs: int = 1) -> None:
+    def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path, jobs: int = 1,
+                 modules: Mapping[str, bytes] = MappingProxyType({})) -> None:
         archive = initramfs.ensure(out / "guest", more=recipe())
         super().__init__(out, archive, qemu, jobs)
-        self._kernels = kernels
+        self._kernels, self._modules = kernels, modules
         self.digests = {name: self.digest(path) for name, path in
                         (*kernels.items(), ("qemu", qemu), ("guest", archive))}
 
@@ -111,8 +113,11 @@ class Bench(Guests):
         own = HERE / f"{name}.toml"
         m = machine.load(str(own) if own.exists() else name)
         change = COEFFICIENTS.get(start.machine.variant, as_it_is)
+        job = start.job()
+        if start.boot.kernel == "stock":
+            job.files.update(self._modules)
         return Guest(start.name, change(as_published(m, start)),
-                     start.machine.cpus, self._kernels[start.boot.kernel], start.job(),
+                     start.machine.cpus, self._kernels[start.boot.kernel], job,
                      start.boot.append, start.boot.faults,
                      cost=len(start.cells) * start.machine.cpus)
 
@@ -139,5 +144,10 @@ class Bench(Guests):
         return done
 
 
-def images() -> dict[str, Path]:
-    return {name: paths.kernel(name) for name in ("base", "patched")}
+def images(stock: Path | None, out: Path) -> tuple[dict[str, Path], dict[str, bytes]]:
+    """And modules, of the package @stock if there is one."""
+    found = {name: paths.kernel(name) for name in ("base", "patched")}
+    if not stock:
+        return found, {}
+    kernel = distribution.unpack(stock, out / "kernels")
+    return found | {"stock": kernel.image}, kernel.files()

@@ -50,12 +50,11 @@ TABLES = (
     Table("updates", "The rate limiter, over the base's schedutil", (SKYLAKE,), "base",
           ("4c", "performance"), ("pipe", "hackbench", "cyclictest"), ("performance", "updates"),
           published="hook-2017"),
-    Table("idle", "Idle governors, over the base with menu", _ALL, "base",
-          ("base teo", "4c", "midpoint", "ours"), COMMON),
     Table("c02", "POLL and C0.2, over POLL alone", (SAPPHIRE_RAPIDS,), "POLL", ("C0.2",),
           ("c02hack",), published="c02-2023"),
     Table("defaults", "Ours over the base as it is (schedutil, menu)", _ALL, "base",
-          ("4c", "midpoint", "ours", "chains", "i_pstate", "performance", "base teo"), COMMON),
+          ("4c", "midpoint", "ours", "stock", "i_pstate", "performance"), COMMON),
+    Table("newest", "Ours over Debian's 7.3 as it is", _ALL, "stock", ("ours",), COMMON),
 )
 
 
@@ -205,7 +204,7 @@ def losers(measured: Measured, limit: float = NEUTRAL[0]) -> Grid:
     rows = [["machine, load", "column", "measure", "of the base"]]
     for machine in table.machines:
         for load in _loads(table, machine, measured):
-            for column in ("4c", "midpoint", "ours", "chains"):
+            for column in ("4c", "midpoint", "ours"):
                 for parameter in measured.parameters(machine, column, load):
                     for measure in RATIOS:
                         r = measured.ratio(machine, column, "base", load, measure, parameter)
