@@ -153,13 +153,13 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "idle-calls-that-need": (2300, 0, 1, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC",
                                              "most = S64_MAX")),
     "idle-call-at-once": (1900, 0, 1, 10, ("idle_stamp + TICK_NSEC)", "idle_stamp)")),
-    "idle-without-invariance": (800, 0, 2, 15, (
-        "if (!*hold || (known && sg_cpu->util >= min(held, h->lo)))", "if (true)")),
+    "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || sg_cpu->util >= h->lo)",
+                                                  "if (true)")),
     "second-call": (3300, 0, 0, 10, (" && (rq->idle_stamp || !rq->nr_running)", "")),
     "once-saturated": (800, 0, 5, 300, ("\t\tutil = max(min, max);\n",
                                        "\t\tsg_cpu->util = util = max(min, max);\n")),
-    "middle-then-saturated": (2400, 0, 5, 300, ("known = perf || h->end", "known = perf")),
-    "slower-and-saturated": (2100, 0, 6, 300, ("known = perf || h->end", "known = true")),
+    "middle-then-saturated": (2400, 0, 5, 300, ("(perf || h->end)", "perf")),
+    "slower-and-saturated": (2100, 0, 6, 300, ("(perf || h->end)", "true")),
     "no-estimates": (1400, 0, 2, 100, ("!sched_feat(UTIL_EST) || ", "")),
 }
 
