@@ -30,7 +30,7 @@ bool tick_nohz_idle_got_tick(void)
 
 static s64 until(s64 when)
 {
-	return when == KTIME_MAX ? KTIME_MAX : when - emu.interrupted;
+	return when == KTIME_MAX ? KTIME_MAX : when - emu.idle_entry;
 }
 
 ktime_t tick_nohz_get_sleep_length(ktime_t *delta_next)

@@ -170,7 +170,6 @@ void engine_start_period(const struct idle_period *p, bool first)
 
 	emu.timer = p->sleep == KTIME_MAX ? KTIME_MAX : p->entry + p->sleep;
 	emu.idle_entry = p->entry;
-	emu.interrupted = p->entry;
 	emu.period = p;
 }
 
@@ -232,8 +231,6 @@ static int decide(const struct run *run, struct result *res,
 	engine_account(run, res, idx, rest);
 	dev->last_residency_ns = rest + exit_latency(run, idx);
 	emu.idle_entry = max(end, entered);
-	if (!dev->poll_time_limit)
-		emu.interrupted = emu.idle_entry;
 	emu.now = emu.idle_entry + exit_latency(run, idx);
 	if (run->gov->reflect)
 		run->gov->reflect(dev, idx);

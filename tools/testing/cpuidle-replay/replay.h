@@ -179,7 +179,6 @@ struct emulation {
 	const struct idle_period *period;
 	s64 now;
 	s64 idle_entry;
-	s64 interrupted;	/* sleep lengths count from here: the last interrupt, or the entry */
 	s64 timer;		/* absolute, KTIME_MAX: none */
 	s64 next_tick;
 	s64 latency_req;

@@ -140,18 +140,6 @@ def beyond_polling(trace: Trace) -> None:
         trace.idle({0: 200 * US, 5: 2 * MS}.get(n % 10, 5 * US), before_tick=3 * MS)
 
 
-def polled(trace: Trace) -> None:
-    """Of 1.6 ms until the timer 850 us are left after three time limits."""
-    trace.idle(1600 * US, 1600 * US, before_tick=3 * MS)
-
-
-def polled_once(trace: Trace) -> None:
-    """At first, when nothing is known."""
-    for _ in range(300):
-        trace.idle(260 * US, before_tick=3 * MS)
-        trace.idle(1600 * US, 1600 * US, before_tick=3 * MS)
-
-
 @dataclass(frozen=True)
 class Case:
     make: Callable[[Trace], None]
@@ -178,8 +166,6 @@ CASES = {
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
     "tick soon": Case(tick_soon, "{quick}", lambda r: r["too_deep"] < 10),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
-    "polled": Case(polled, "{steps}", lambda r: r["exit_latency_ns"] == 2000),
-    "polled once": Case(polled_once, "{steps}", lambda r: r["too_shallow"] < 30),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
         lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
     "no deeper state": Case(too_short_for_c2, "c1",
@@ -209,7 +195,6 @@ TABLES = {
     "disabled": "POLL 0 0 polling disabled\nC1 1000 1000\nC6 133000 600000\n",
     "quick": "POLL 0 0 polling\nC1 1000 1000\nC6 50000 600000\n",
     "shallow": "POLL 0 0 polling\nC1 1000 1000\nC6 133000 600000 disabled\n",
-    "steps": "POLL 0 0 polling\nC1 1000 1000\nC1E 2000 4000\nC6 290000 800000\n",
     "deep": "POLL 0 0 polling\nC6 133000 600000\n",
 }
 
