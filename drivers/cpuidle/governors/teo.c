@@ -87,7 +87,6 @@ struct teo_pending {
  * @sleep: sleep length at the last decision, KTIME_MAX if not asked for
  * @delta: time to the next timer event, tick included, at that time
  * @measured: how long the CPU stayed in the last decision's state
- * @polled: for how long it polled since the last interrupt
  * @deep: first column that is not shallow
  * @nr_pending: number of decisions in @pending
  * @safety_nets: wake-ups in a row by the own tick or a time limit
@@ -105,7 +104,6 @@ struct teo_cpu {
 	s64 sleep;
 	s64 delta;
 	s64 measured;
-	s64 polled;
 	u8 deep;
 	u8 nr_pending;
 	u8 safety_nets;
@@ -143,14 +141,16 @@ static void teo_learn_all(struct teo_cpu *cpu, u64 end, bool timer)
 }
 
 /* An exit that a timer event caused, due @due ns after the entry. */
-static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due, s64 worst)
+static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
+				s64 worst)
 {
 	cpu->latency[state] = teo_track_latency(cpu->latency[state],
 						cpu->measured - due, worst);
 }
 
 /* Learn from the result of the last decision. */
-static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv, int state, u64 now)
+static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
+		       int state, u64 now)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
 	u64 first = cpu->pending[0].start;
@@ -244,9 +244,8 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 	bool stop;
 	int state;
 
-	/* It counts from the last interrupt, or from the beginning of the idle time. */
-	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta) - cpu->polled, 0);
-	cpu->delta = delta - cpu->polled;
+	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
+	cpu->delta = delta;
 	if (teo_trust_timer(cpu, tick_stopped))
 		row = NULL;
 
@@ -284,7 +283,8 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	teo_note_decision(cpu, now, row);
 
 	if (teo_needs_timer(cpu, drv, dev, latency_req, row))
-		return teo_select_by_timer(cpu, drv, dev, latency_req, row, stop_tick);
+		return teo_select_by_timer(cpu, drv, dev, latency_req, row,
+					   stop_tick);
 
 	cpu->sleep = KTIME_MAX;
 	cpu->delta = KTIME_MAX;
@@ -309,7 +309,6 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 	dev->last_state_idx = state;
 	cpu->reflected = cpu->nr_pending;
 	cpu->measured = dev->last_residency_ns;
-	cpu->polled = dev->poll_time_limit ? cpu->polled + cpu->measured : 0;
 
 	if (teo_timer_ended(cpu->measured, cpu->sleep)) {
 		cpu->end = TEO_END_TIMER;
@@ -332,7 +331,8 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
  *
  * Return: 0
  */
-static int teo_enable_device(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+static int teo_enable_device(struct cpuidle_driver *drv,
+			     struct cpuidle_device *dev)
 {
 	struct teo_cpu *cpu = per_cpu_ptr(&teo_cpus, dev->cpu);
 	int i;
