@@ -10,6 +10,7 @@ from pathlib import Path
 from ... import paths
 from ...text import write_csv
 from . import tables
+from .cells import SEEDS
 from .loads import HERE
 from .runner import Failure, Results
 from .tables import Grid, Measured, Table
@@ -37,7 +38,7 @@ def verdicts(measured: Measured) -> list[Grid]:
 def _write_tables(out: Path, measured: Measured, of: Iterable[Table], ends: Iterable[Grid],
                   made: str) -> None:
     write_csv(out / "cells.csv", tables.CELLS, measured.cells(), made,
-              "Means of three seeds, ± half the 95 % interval. The result of loads without a rate "
+              f"Means of {SEEDS} seeds, ± half the 95 % interval. The result of loads without a rate "
               "is their time in s, of cyclictest us.")
     write_csv(out / "summary.csv", tables.SUMMARY, tables.summaries(of, measured), made,
               "over: the setting that a ratio is of; ~: its 95 % interval contains 1. Of loads "
