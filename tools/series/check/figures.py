@@ -19,6 +19,8 @@ from virtual_silicon.progress import say
 from .. import git, paths, proc
 
 FILE = Path(__file__).with_name("figures.toml")
+#: What differs on a newer base. It counts for figures that name it.
+NEWER = re.compile(r"patches/\d+\.\d+\b")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") 
         if not listed:
             raise Fail(f"{FILE.name}: {path} is not in the repository")
         for line in listed.splitlines():
+            if NEWER.search(line) and not NEWER.match(path):
+                continue
             if line.endswith(".patch"):
                 line = _code(top, line.split()[2])
             if not line.endswith("/cover-letter"):

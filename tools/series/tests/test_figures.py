@@ -30,6 +30,7 @@ of = ["data"]
 
 def commit(top: Path, **files: str) -> None:
     for name, text in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
     subprocess.run(["git", "add", "-A"], cwd=top, check=True)
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
@@ -72,6 +73,16 @@ def test_words_of_a_patch_make_nothing_older(top: Path) -> None:
         return figures.version(["a.patch", "data"], top)
 
     assert version("x", "+1") == version("y", "+1") != version("y", "+2")
+
+
+def test_patches_of_a_newer_base_count_where_they_are_named(top: Path) -> None:
+    def versions(there: str) -> list[str]:
+        commit(top, **{"patches/0001-x.patch": "x\n", "patches/7.3/0001-x.patch": f"{there}\n"})
+        return [figures.version(inputs, top) for inputs in (["patches"],
+                                                            ["patches", "patches/7.3"])]
+
+    before, after = versions("a"), versions("b")
+    assert before[0] == after[0] and before[1] != after[1]
 
 
 def test_tables_have_command_and_version(top: Path) -> None:
