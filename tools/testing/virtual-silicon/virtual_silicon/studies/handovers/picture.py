@@ -15,7 +15,8 @@ from ... import cli
 from ...errors import UsageError
 
 #: Column: what the legend says, and the colour
-SHOWN = {"ours": ("the series", "#1b6ca8"), "no-chains": ("without chains", "#e08214"),
+SHOWN = {"stock": ("Debian's 7.3", "#666666"),
+         "ours": ("the series", "#1b6ca8"), "no-chains": ("without chains", "#e08214"),
          "no-choice": ("without the choice of CPU", "#b2182b"),
          "ours-menu": ("with menu in place of teo", "#7fbc41"),
          "base-schedutil": ("with the base's schedutil", "#8073ac")}
@@ -49,9 +50,9 @@ def draw(tables: dict[str, Path], out: Path) -> None:
         for y, (measure, label) in enumerate(MEASURES.items()):
             ax = axes[y][x]
             for i, (column, (_, colour)) in enumerate(SHOWN.items()):
-                ax.barh([n - 0.32 + 0.16 * i for n in range(len(values))],
+                ax.barh([n + 0.8 * ((i + 0.5) / len(SHOWN) - 0.5) for n in range(len(values))],
                         [columns[column][measure] - 1 for columns in values.values()],
-                        height=0.15, left=1, color=colour)
+                        height=0.75 / len(SHOWN), left=1, color=colour)
             ax.axvline(1, color="black", linewidth=0.8)
             ax.set(xscale="linear" if y else "log", xlabel=label, title="" if y else title)
             ax.xaxis.set_major_formatter("{x:g}")
