@@ -135,9 +135,9 @@ def overall() -> list[list[str]]:
                      load="geometric mean", setting=setting, measure=measure)
     machines = {"e3-1240-v5": "4c", "e5-2698-v4": "4c", "e5-2670-v3": "4c",
                 "epyc-7742": "midpoint"}
-    return [[f"`{name}`", *(of(name, measure, *column) for column in (
-                ("defaults", menu), ("defaults", "ours"), ("newest", "ours"))
-                            for measure in ("performance", "per_watt"))]
+    return [[f"`{name}`", *(of(name, measure, *column) for measure in ("performance", "per_watt")
+                            for column in (("defaults", menu), ("defaults", "ours"),
+                                           ("newest", "ours")))]
             for name, menu in machines.items()]
 
 
