@@ -199,16 +199,16 @@ def summaries(of: Iterable[Table], measured: Measured) -> list[list[str]]:
 
 
 def losers(measured: Measured, limit: float = NEUTRAL[0]) -> Grid:
-    """Parameters for which ours is worse than the base or 7.3 as they are, beyond @limit."""
-    rows = [["machine, load", "column", "over", "measure", "ratio"]]
+    """Parameters for which ours is below @limit of the base or of 7.3 as they are."""
+    rows = [["machine, load", "column", "over", "measure", "ratio", "95 % interval"]]
     for table in (t for t in TABLES if t.name in ("defaults", "newest")):
         for machine in table.machines:
             for load in _loads(table, machine, measured):
                 for column in _columns(table, machine):
                     if column in ("4c", "midpoint", "ours"):
                         rows += _worse(measured, machine, column, table.baseline, load, limit)
-    return Grid(f"Ours worse than {limit} of the base or of 7.3, with more than chance", rows,
-                "worse")
+    return Grid(f"Ours below {limit} of the base or of 7.3; by chance where the interval has 1",
+                rows, "worse")
 
 
 def _worse(measured: Measured, machine: Machine, column: str, baseline: str, load: str,
@@ -217,10 +217,14 @@ def _worse(measured: Measured, machine: Machine, column: str, baseline: str, loa
     for parameter in measured.parameters(machine, column, load):
         for measure in RATIOS:
             r = measured.ratio(machine, column, baseline, load, measure, parameter)
-            value = r and (1 / r.value if smaller_is_better(load, measure) else r.value)
-            if r and value and value < limit and not r.neutral:
+            if not r:
+                continue
+            value, *ends = (1 / x if smaller_is_better(load, measure) else x
+                            for x in (r.value, r.low, r.high))
+            if value < limit:
+                low, high = sorted(ends)
                 rows.append([f"{machine.name}, {load}-{parameter}", column, baseline,
-                             TITLES[measure], f"{value:.2f}"])
+                             TITLES[measure], f"{value:.2f}", f"{low:.2f} to {high:.2f}"])
     return rows
 
 
