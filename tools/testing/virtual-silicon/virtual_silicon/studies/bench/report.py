@@ -38,8 +38,8 @@ def verdicts(measured: Measured) -> list[Grid]:
 def _write_tables(out: Path, measured: Measured, of: Iterable[Table], ends: Iterable[Grid],
                   made: str) -> None:
     write_csv(out / "cells.csv", tables.CELLS, measured.cells(), made,
-              f"Means of {SEEDS} seeds, ± half the 95 % interval. The result of loads without a rate "
-              "is their time in s, of cyclictest us.")
+              f"Means of {SEEDS} seeds, ± half the 95 % interval. The result of loads without a "
+              "rate is their time in s, of cyclictest us.")
     write_csv(out / "summary.csv", tables.SUMMARY, tables.summaries(of, measured), made,
               "over: the setting that a ratio is of; ~: its 95 % interval contains 1. Of loads "
               "without a rate performance is their time, less is better; the geometric mean has "
