@@ -46,7 +46,8 @@ def by_cpu(text: str, name: str) -> dict[int, list[tuple[float, float]]]:
     out: dict[int, list[tuple[float, float]]] = {cpu: [] for cpu in MIXED[name]}
     seen = rows(text)
     for (_, before, _), (end, ran, util) in zip(seen, seen[1:]):
-        if end - seen[0][0] < pelt.SETTLE_NS or \
+        # vs-util says -1 for a period at whose end the task did not sleep yet
+        if min(before, ran) < 0 or end - seen[0][0] < pelt.SETTLE_NS or \
                 any(-BEFORE_NS < end - t < AFTER_NS for t in moved):
             continue
         out[MIXED[name][sum(end > t for t in moved) % 2]].append((ran - before, util))
