@@ -50,8 +50,9 @@ def draw(tables: dict[str, Path], out: Path) -> None:
         for y, (measure, label) in enumerate(MEASURES.items()):
             ax = axes[y][x]
             for i, (column, (_, colour)) in enumerate(SHOWN.items()):
-                ax.barh([n + 0.8 * ((i + 0.5) / len(SHOWN) - 0.5) for n in range(len(values))],
-                        [columns[column][measure] - 1 for columns in values.values()],
+                bars = [(n + 0.8 * ((i + 0.5) / len(SHOWN) - 0.5), columns[column][measure] - 1)
+                        for n, columns in enumerate(values.values()) if column in columns]
+                ax.barh([at for at, _ in bars], [length for _, length in bars],
                         height=0.75 / len(SHOWN), left=1, color=colour)
             ax.axvline(1, color="black", linewidth=0.8)
             ax.set(xscale="linear" if y else "log", xlabel=label, title="" if y else title)
