@@ -35,6 +35,10 @@ class Ratio:
     def neutral(self) -> bool:
         return self.low <= 1 <= self.high
 
+    @property
+    def inverse(self) -> Ratio:
+        return Ratio(1 / self.value, 1 / self.high, 1 / self.low)
+
     def __str__(self) -> str:
         """A tilde where the interval contains 1, as in the models' tables."""
         return "~" if self.neutral else f"{self.value:.2f}"

@@ -178,7 +178,7 @@ def summary(table: Table, machine: Machine, measure: str, measured: Measured) ->
             row.append(str(ratio) if ratio else
                        measured.missing(machine, column, table.baseline, load=load))
             if ratio:
-                better[column].append(1 / ratio.value if star else ratio.value)
+                better[column].append((ratio.inverse if star else ratio).value)
         rows.append(row)
     if measure in RATIOS and len(rows) > 2:
         rows.append(["geometric mean, higher is better", *(
@@ -217,14 +217,11 @@ def _worse(measured: Measured, machine: Machine, column: str, baseline: str, loa
     for parameter in measured.parameters(machine, column, load):
         for measure in RATIOS:
             r = measured.ratio(machine, column, baseline, load, measure, parameter)
-            if not r:
-                continue
-            value, *ends = (1 / x if smaller_is_better(load, measure) else x
-                            for x in (r.value, r.low, r.high))
-            if value < limit:
-                low, high = sorted(ends)
+            if r and smaller_is_better(load, measure):
+                r = r.inverse
+            if r and r.value < limit:
                 rows.append([f"{machine.name}, {load}-{parameter}", column, baseline,
-                             TITLES[measure], f"{value:.2f}", f"{low:.2f} to {high:.2f}"])
+                             TITLES[measure], f"{r.value:.2f}", f"{r.low:.2f} to {r.high:.2f}"])
     return rows
 
 
