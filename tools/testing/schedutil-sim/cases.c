@@ -176,6 +176,12 @@ static void short_idles_that_last(void)
 	short_idle(140);
 }
 
+static void short_idles_with_ticks(void)
+{
+	keeps_tick = true;
+	short_idle(140);
+}
+
 /* It was busy with less for a while, and idles for two ticks at a time, which go on. */
 static void kept_tick(void)
 {
@@ -373,6 +379,7 @@ int main(int argc, char **argv)
 		{ "capped-hog", capped_hog }, { "freed-hog", freed_hog },
 		{ "real-time", real_time }, { "short-idles-that-begin", short_idles_that_begin },
 		{ "short-idles-that-last", short_idles_that_last },
+		{ "short-idles-with-ticks", short_idles_with_ticks },
 		{ "estimates-end", estimates_end },
 		{ "deadline-beside-interrupts", deadline_beside_interrupts },
 		{ "long-idle", long_idle }, { "kept-tick", kept_tick },

@@ -143,6 +143,8 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "real-time": (3800, 0, 1, 50, ("\t\tleast = SCHED_CAPACITY_SCALE;", "\t\tleast = 0;")),
     "short-idles-that-begin": (3300, 0, 5, 300, ("most = TICK_NSEC;", "most = 0;")),
     "short-idles-that-last": (800, 0, 5, 300, ("time - sg_cpu->needed > SUGOV_HOLD", "false")),
+    "short-idles-with-ticks": (3300, 0, 5, 300, ("!kept && time - sg_cpu->needed",
+                                                "time - sg_cpu->needed")),
     "estimates-end": (800, 0, 5, 300, ("sched_feat(UTIL_EST) ? READ_ONCE(avg->util_est) : 0",
                                        "READ_ONCE(avg->util_est)")),
     "deadline-beside-interrupts": (1600, 0, 5, 300, ("sg_cpu->bw_min < h->end && ", "")),
