@@ -59,7 +59,7 @@ def gains() -> list[list[str]]:
 
 
 def whose() -> list[list[str]]:
-    """Rate and energy over the base's: the series, and what it is without one of its parts."""
+    """Rate and energy over the base's: stock 7.3, the series, and that without one of its parts."""
     def cell(rows: dict[str, dict[str, str]], column: str) -> str:
         rate, energy = (float(rows[column][name]) / float(rows["base"][name])
                         for name in ("rate", "mJ each"))
@@ -71,7 +71,7 @@ def whose() -> list[list[str]]:
         for row in table(f"whose-gain/{name}.csv"):
             loads.setdefault(row["load"], {})[row["setting"]] = row
         shown += [[f"{machine}`{load}`", *(cell(rows, column) for column in (
-            "ours", "no-chains", "no-choice", "ours-menu", "base-schedutil"))]
+            "stock", "ours", "no-chains", "no-choice", "ours-menu", "base-schedutil"))]
             for load, rows in loads.items() if not machine or load in SOME]
     return shown
 
@@ -147,7 +147,7 @@ def test_what_it_gives() -> None:
 
 def test_whose_gain() -> None:
     rows = whose()
-    assert [row for row in cells(PAGE, ", J ") if len(row) == 6] == rows
+    assert [row for row in cells(PAGE, ", J ") if len(row) == 7] == rows
 
 
 def test_newest_kernel() -> None:
