@@ -17,7 +17,8 @@ import pytest
 import units
 
 TREE = Path(os.environ.get("KERNEL_TREE", units.LINUX))
-SCRIPTS = ["tools/power/x86/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh"]
+SCRIPTS = ["tools/power/x86/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh",
+           "tools/testing/selftests/sched_chains/chains.sh"]
 
 pytestmark = pytest.mark.skipif(not units.LINUX.is_dir(), reason="no build/linux (make tree)")
 
@@ -30,6 +31,7 @@ FILES = {
     "cpu/cpu1/cpufreq/scaling_min_freq": 900, "cpu/cpu1/cpufreq/scaling_max_freq": 3000,
     "cpu/cpu1/cpufreq/cpuinfo_min_freq": 800, "cpu/cpu1/cpufreq/cpuinfo_max_freq": 3800,
     "cpu/cpu1/cpufreq/base_frequency": 2000,
+    "cpu/cpufreq/policy0/scaling_governor": "schedutil",
     "cpu/cpuidle/current_driver": "intel_idle", "cpu/cpuidle/current_governor": "menu",
     "cpu/cpuidle/available_governors": "menu ladder",
     "cpu/umwait_control/enable_c02": 1, "cpu/umwait_control/max_time": 100000,
@@ -38,7 +40,9 @@ FILES = {
     "cpuinfo": "cpu family\t: 6\nmodel\t: 143\nflags\t: waitpkg",
 }
 #: The script waits where most is changed.
-PROGRAMS = {"id": "echo 0", "hackbench": "exit 1", "wult": "exit 1",
+PROGRAMS = {"id": "echo 0", "conversations": '[ "$(cat {0}/cpu/cpu1/cpuidle/state0/disable)" = 0 ] '
+                                            '|| {{ : >{0}/waits; exec {1} 60; }}; echo 1',
+            "hackbench": "exit 1", "wult": "exit 1",
             "cyclictest": ": >{0}/waits; exec {1} 60",
             "sleep": '[ "$(cat {0}/cpu/cpuidle/current_governor)" = menu ] || '
                      '{{ : >{0}/waits; exec {1} 60; }}'}
@@ -63,6 +67,7 @@ def begin(script: str, root: Path) -> subprocess.Popen[bytes]:
         text = text.replace(real, f"{root}/{copy}")
     (root / "test").mkdir()
     (root / "test/script").write_text(text)
+    (root / "test/conversations").symlink_to(root / "bin/conversations")
     # What is ignored when a shell begins it cannot trap; nohup ignores SIGHUP.
     return subprocess.Popen(["env", "--default-signal", "sh", root / "test/script"],
                             stdout=subprocess.DEVNULL,
@@ -73,7 +78,9 @@ def begin(script: str, root: Path) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("end", ["HUP", "INT", "PIPE", "TERM"])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_all_is_set_back(script: str, end: str, tmp_path: Path) -> None:
-    changing = "cpuidle/current_governor" if "states" in script else "cpu1/cpuidle/state1/disable"
+    changing = ("cpuidle/current_governor" if "states" in script else
+                "cpu1/cpuidle/state0/disable" if "chains" in script else
+                "cpu1/cpuidle/state1/disable")
     with begin(script, tmp_path) as child:
         before = {name: str(value) for name, value in FILES.items()}
         file, deadline = f"cpu/{changing}", time.monotonic() + 60
