@@ -8,7 +8,7 @@
 
 struct cpumask { u64 bits; };
 struct sched_domain { struct cpumask span; int flags; };
-struct task_struct { struct cpumask *cpus_ptr; };
+struct task_struct { struct cpumask *cpus_ptr; bool sched_idle; };
 struct cpuidle_state { unsigned int exit_latency; };
 struct rq { struct cpuidle_state *idle_state; u64 idle_stamp; };
 
@@ -23,7 +23,7 @@ static struct rq rqs[CPUS];
 static struct cpuidle_state states[CPUS];
 static struct cpumask smt[CPUS], select_mask;
 static struct sched_domain llc, *sd_llc[CPUS];
-static bool unequal, no_tick[CPUS];
+static bool newer, unequal, no_tick[CPUS];
 static unsigned long capacity[CPUS];
 static bool idle[CPUS];
 /* What has been read of a CPU, and after how many reads it begins to work */
@@ -32,7 +32,7 @@ static unsigned int looks[CPUS], works_after[CPUS];
 #define round_down(x, y)		((x) & ~((y) - 1))
 #define cpu_rq(c)			(&rqs[c])
 #define rcu_dereference(p)		(p)
-#define rcu_dereference_all(p)		(p)
+#define rcu_dereference_all(p)		(newer = true, p)	/* 7.3 has it */
 #define sched_domain_span(sd)		(&(sd)->span)
 #define this_cpu_cpumask_var_ptr(m)	(&select_mask)
 #define cpumask_and(to, a, b)		((to)->bits = (a)->bits & (b)->bits)
@@ -87,6 +87,12 @@ static bool sched_idle_rq(struct rq *rq)
 	return only_idle_tasks && rq == &rqs[only_idle_tasks];
 }
 
+/* Of 7.3: a SCHED_IDLE task has to wait behind others of them. */
+static bool choose_idle_cpu(int cpu, struct task_struct *p)
+{
+	return available_idle_cpu(cpu) || (sched_idle_rq(cpu_rq(cpu)) && !p->sched_idle);
+}
+
 // FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle
 // FROM kernel/sched/fair.c: idled_later capacity_greater larger may_replace
 // FROM kernel/sched/fair.c: select_shallow_cpu
@@ -113,6 +119,7 @@ static const struct row {
 	int no_tick, works, reads;	/* works: a CPU that begins to, after so many reads of it */
 	int wakes;		/* it has been sent another task */
 	bool sched_idle;	/* of SCHED_IDLE */
+	bool both;		/* and so is the one that wakes, for which 6.12 does not ask */
 	bool turbo;		/* CPUs have different turbo clocks */
 } rows[] = {
 	{ "the chosen one is awake", 2, 2, 0, ~0, ~0, 1,
@@ -173,6 +180,9 @@ static const struct row {
 	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .turbo = true },
 	{ "the chosen one wakes for a SCHED_IDLE task", 1, 1, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .sched_idle = true },
+	{ "the chosen one wakes for a SCHED_IDLE task, and this is another", 1, 4, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .sched_idle = true,
+	  .both = true },
 	{ "no half core, if it wakes at once", 2, 4, 1, ~0, ~0, 2,
 	  { LIGHT, BUSY, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 9, 0, 1, 2, 3, 3, 0, 9 } },
 	{ "no half core, if no other one is left", 2, 2, 1, ~0, ~0, 2,
@@ -190,7 +200,7 @@ static const struct row *row;
 static int choose(void)
 {
 	struct cpumask allowed = { row->allowed };
-	struct task_struct p = { &allowed };
+	struct task_struct p = { &allowed, row->both };
 
 	shim_cpu = row->waker;
 	memset(looks, 0, sizeof(looks));
@@ -228,7 +238,9 @@ static void rows_test(struct kunit *test)
 		idle[row->wakes] &= !row->wakes;
 		only_idle_tasks = row->sched_idle ? row->wakes : 0;
 		llc.flags = row->turbo ? SD_ASYM_PACKING : 0;
-		KUNIT_EXPECT_EQ_MSG(test, choose(), row->expected, "%s", row->what);
+		int got = choose(), expected = row->both && !newer ? row->chosen : row->expected;
+
+		KUNIT_EXPECT_EQ_MSG(test, got, expected, "%s", row->what);
 	}
 }
 
