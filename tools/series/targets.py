@@ -239,7 +239,7 @@ TARGETS = {
                     extent, newer=True),
     "validate": Target("the model against published measurements: build/validate",
                        "build qemu guest", [patched, qemu.build],
-                       lambda: guest.call("validate", "patched", f"--output={paths.SILICON}")),
+                       lambda: guest.call("validate", "patched")),
     "mutants": Target("tests have to find the mistakes in tools/testing/mutants",
                       "build test qemu guest", [for_mutants],
                       lambda: testrun.run([("mutants", mutants.run)]), mutants.subsystems),

@@ -221,7 +221,7 @@ def test_goal_and_files(tmp_path: Path) -> None:
     lines = (tmp_path / "validation.csv").read_text(encoding="utf-8").splitlines()
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert [(r["number"], r["error"]) for r in rows] == [
-        ("predicted", "+0%"), ("predicted", "+50%"), ("put in", "+0%")]
+        ("predicted", "+0.0%"), ("predicted", "+50.0%"), ("put in", "+0.0%")]
     assert (tmp_path / "validation.png").stat().st_size > 5000
 
 

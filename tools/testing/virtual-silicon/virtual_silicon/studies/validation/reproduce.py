@@ -356,7 +356,8 @@ def c02_range(row: Row, match: re.Match[str], name: str) -> Experiment:
 
 def cyclictest(row: Row, match: re.Match[str], name: str) -> Experiment:
     _, base = _ends(machine.load(name))
-    step = (f"rest_in C1 && clock {base} && cyclictest -q -t 1 -a 1 -i 100 -l 20000 -N -p 80")
+    step = (f"rest_in C1 && clock {base} && cyclictest --laptop -q -t 1 -a 1 -i 100 "
+            "-l 20000 -N -p 80")
 
     def value(out: list[str]) -> list[float | None]:
         found = re.search(r"Avg:\s*(\d+)", out[0])

@@ -164,7 +164,7 @@ def _what(row: Row) -> str:
 def table(verdicts: Sequence[Verdict]) -> list[list[str]]:
     """Compared rows, then those that were not compared."""
     return [[v.row.cpu, v.machine, _what(v.row), "" if v.error is None else v.how, _model(v),
-             v.row.text, v.row.unit, "" if v.error is None else f"{v.error:+.0%}", v.number,
+             v.row.text, v.row.unit, "" if v.error is None else f"{v.error:+.1%}", v.number,
              _remark(v)]
             for v in sorted(verdicts, key=lambda v: v.number == NOT_REPEATED)]
 
