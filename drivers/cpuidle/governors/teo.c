@@ -29,12 +29,12 @@
  * continues: the governor is asked again, and once something else ends it, all
  * decisions since its beginning learn from the whole.
  *
- * *The tick* is like a state that needs a quarter of a tick period. It is stopped
- * if its score is positive and the next timer is at least a period away. If the
- * tick is kept, it bounds the stay in the state. In a shallow state it is kept if
- * a deeper one can be entered: it ends a stay that turns out too long. After three
- * ticks in a row, or if the tick is stopped already and the timer is more than a
- * period away, the time to the next timer alone decides.
+ * *The tick* is stopped if the next timer is at least a period away and stopping
+ * gains, like a state that needs a quarter of a period. It is kept if a state deeper
+ * than the one that is entered could become worth it before the timer: it ends a stay
+ * that turns out too long. Once ticks have gone on for as long as the deepest state
+ * needs, and for three in a row, or if the tick is stopped already and the timer is
+ * more than a period away, the time to the next timer alone decides.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time, so the governor observes it
@@ -66,9 +66,6 @@ enum teo_end {
 /* Decisions of one idle time that are remembered. */
 #define TEO_PENDING		4
 
-/* After this many safety nets in a row only the timer counts. */
-#define TEO_SAFETY_NETS		3
-
 /* Idle again this soon after a safety net: no task ran. */
 #define TEO_SAME_IDLE_NS	(50 * NSEC_PER_USEC)
 
@@ -90,6 +87,7 @@ struct teo_pending {
  * @deep: first column that is not shallow
  * @nr_pending: number of decisions in @pending
  * @safety_nets: wake-ups in a row by the own tick or a time limit
+ * @nets: after so many of them only the timer counts
  * @last_class: class of the last idle time
  * @end: how the last idle time ended
  * @reflected: the last decision was carried out
@@ -107,6 +105,7 @@ struct teo_cpu {
 	u8 deep;
 	u8 nr_pending;
 	u8 safety_nets;
+	u8 nets;
 	u8 last_class;
 	u8 end;
 	bool reflected;
@@ -207,7 +206,7 @@ static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
  */
 static bool teo_trust_timer(const struct teo_cpu *cpu, bool tick_stopped)
 {
-	return cpu->safety_nets >= TEO_SAFETY_NETS ||
+	return cpu->safety_nets >= cpu->nets ||
 	       (tick_stopped && cpu->sleep > TICK_NSEC);
 }
 
@@ -230,7 +229,7 @@ static bool teo_needs_timer(const struct teo_cpu *cpu,
 		return true;
 	if (teo_only_polls(drv, dev, latency_req))
 		return false;
-	return cpu->safety_nets >= TEO_SAFETY_NETS ||
+	return cpu->safety_nets >= cpu->nets ||
 	       !teo_surely_shallow(row, cpu->deep);
 }
 
@@ -249,13 +248,16 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 	if (teo_trust_timer(cpu, tick_stopped))
 		row = NULL;
 
-	stop = tick_stopped ||
-	       teo_wants_tick_stopped(row, &cpu->table, cpu->sleep, TICK_NSEC);
 	state = teo_choose(drv, dev, latency_req, row, drv->state_count - 1,
-			   cpu->sleep, stop ? cpu->sleep : cpu->delta);
-
-	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING) ||
-	    teo_shallow(drv, dev, latency_req, cpu->deep, state))
+			   cpu->sleep, cpu->sleep);
+	stop = tick_stopped ||
+	       (teo_wants_tick_stopped(row, &cpu->table, cpu->sleep, TICK_NSEC) &&
+		!(row && teo_needs_end(drv, dev, latency_req, &cpu->table, state,
+				       cpu->sleep, TICK_NSEC)));
+	if (!stop)
+		state = teo_choose(drv, dev, latency_req, row, state, cpu->sleep,
+				   cpu->delta);
+	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING))
 		*stop_tick = tick_stopped;
 	return state;
 }
@@ -315,7 +317,7 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 		cpu->safety_nets = 0;
 	} else if (got_tick || dev->poll_time_limit) {
 		cpu->end = TEO_END_SAFETY_NET;
-		if (cpu->safety_nets < TEO_SAFETY_NETS)
+		if (cpu->safety_nets < cpu->nets)
 			cpu->safety_nets++;
 	} else {
 		cpu->end = TEO_END_OTHER;
@@ -340,6 +342,7 @@ static int teo_enable_device(struct cpuidle_driver *drv,
 	memset(cpu, 0, sizeof(*cpu));
 	teo_table_init(&cpu->table, drv, TICK_NSEC);
 	cpu->deep = teo_deep_column(drv);
+	cpu->nets = teo_nets(&cpu->table, TICK_NSEC);
 	for (i = 0; i < drv->state_count; i++)
 		cpu->latency[i] = drv->states[i].exit_latency_ns;
 

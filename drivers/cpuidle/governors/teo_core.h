@@ -216,13 +216,13 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
 }
 
 /**
- * teo_wants_tick_stopped - should the tick be stopped?
+ * teo_wants_tick_stopped - is it worth stopping the tick?
  * @row: the situation, or NULL if @sleep alone decides
  * @table: the states
  * @sleep: time to the next timer event but the tick
  * @tick: tick period
  *
- * Return: true if it should.
+ * Return: true if it is.
  */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
@@ -232,13 +232,24 @@ static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 	       (!row || row->score[table->nr_states] > 0);
 }
 
-/**
- * teo_deep_column - the first column that is not shallow
- * @drv: the driver
- *
- * Return: index of the first state for which it is worth looking up the next
- * timer, which costs time; that of the tick if there is none.
- */
+/* Has the tick to end a stay in @state, because it may become long enough for a deeper one? */
+static inline bool teo_needs_end(const struct cpuidle_driver *drv,
+				 const struct cpuidle_device *dev,
+				 s64 latency_req, const struct teo_table *table,
+				 int state, s64 sleep, s64 tick)
+{
+	int i;
+
+	if (drv->states[state].target_residency_ns > tick)
+		return false;
+	for (i = state + 1; i < drv->state_count; i++)
+		if (teo_state_usable(drv, dev, latency_req, i) &&
+		    table->column[i].needed <= sleep)
+			return true;
+	return false;
+}
+
+/* First state for which it is worth looking up the next timer; if none, the tick's column */
 static inline int teo_deep_column(const struct cpuidle_driver *drv)
 {
 	int i;
@@ -249,26 +260,12 @@ static inline int teo_deep_column(const struct cpuidle_driver *drv)
 	return i;
 }
 
-/**
- * teo_shallow - is the state shallow where a deeper one that is not can be entered?
- * @drv: the driver
- * @dev: the CPU, whose usage says which states are disabled
- * @latency_req: latency limit
- * @deep: first column that is not shallow
- * @state: the state
- *
- * Return: true if so.
- */
-static inline bool teo_shallow(const struct cpuidle_driver *drv,
-			       const struct cpuidle_device *dev,
-			       s64 latency_req, int deep, int state)
+/* After so many ticks in a row, at least three, the deepest state would have been right. */
+static inline int teo_nets(const struct teo_table *table, s64 tick)
 {
-	int i;
+	s64 needed = table->column[table->nr_states - 1].needed;
 
-	for (i = deep; state < deep && i < drv->state_count; i++)
-		if (teo_state_usable(drv, dev, latency_req, i))
-			return true;
-	return false;
+	return clamp_t(s64, div64_u64(needed, tick) + 1, 3, 255);
 }
 
 /* Idle times reach less than half of what it needs: skip looking up the timer. */

@@ -75,10 +75,15 @@ static void set_up(struct fixture *f, const struct test_table *t, s64 tick)
 static int decide(struct fixture *f, s64 limit, s64 sleep, s64 until_tick,
 		  s64 tick, bool *stop)
 {
-	*stop = teo_wants_tick_stopped(&f->row, &f->table, sleep, tick);
-	return teo_choose(&f->drv, &f->dev, limit, &f->row,
-			  f->drv.state_count - 1, sleep,
-			  *stop ? sleep : min(sleep, until_tick));
+	int state = teo_choose(&f->drv, &f->dev, limit, &f->row,
+			       f->drv.state_count - 1, sleep, sleep);
+
+	*stop = teo_wants_tick_stopped(&f->row, &f->table, sleep, tick) &&
+		!teo_needs_end(&f->drv, &f->dev, limit, &f->table, state, sleep, tick);
+	if (*stop)
+		return state;
+	return teo_choose(&f->drv, &f->dev, limit, &f->row, state, sleep,
+			  min(sleep, until_tick));
 }
 
 /* A cheap source of numbers that are the same in every run. */
@@ -300,8 +305,8 @@ static const struct history_case history_cases[] = {
 	  &skl, 4 * MS, 20 * US, 0, 0, 50 * US, 60 * US, 2, false },
 	{ "adl, HZ 1000: so it does where the deepest state takes two ticks",
 	  &adl, MS, NO_LIMIT, 0, 0, 26 * US, 30 * US, 2, false },
-	{ "adl, HZ 1000: it is stopped for 1.5 ms all the same",
-	  &adl, MS, NO_LIMIT, 0, 0, 1400 * US, 1600 * US, 4, true },
+	{ "adl, HZ 1000: and where 1.5 ms are not worth the deepest state",
+	  &adl, MS, NO_LIMIT, 0, 0, 1400 * US, 1600 * US, 4, false },
 	{ "skx: 40 % short ones do not make it poll",
 	  &skx, 4 * MS, NO_LIMIT, 40, US / 2, 60 * US, 150 * US, 2, false },
 	{ "spr: neither do 30 % beside 3 ms",
@@ -369,8 +374,8 @@ static void learn_at_random(struct fixture *f, u32 *seed)
 }
 
 /*
- * A longer sleep length or a higher latency limit never leads to a shallower
- * state, nor does it have the tick retained, whatever happened before.
+ * A longer sleep length or a higher latency limit never leads to a shallower state,
+ * unless the tick is retained now, whatever happened before.
  */
 static void test_monotone(struct kunit *test)
 {
@@ -390,23 +395,21 @@ static void test_monotone(struct kunit *test)
 		until_tick = next_random(&seed) % (u32)tick;
 
 		sleep = next_random(&seed) % (10 * MS);
-		for (i = 0, last = 0; i < t->nr; i++, last = state) {
+		stopped = false;
+		for (i = 0, last = 0; i < t->nr; i++, last = state, stopped = stop) {
 			limit = t->states[i].latency * US;
 			state = decide(f, limit, sleep, until_tick, tick, &stop);
-			KUNIT_EXPECT_GE_MSG(test, state, last,
-					    "%s, round %d, limit %lld", t->name,
-					    round, limit);
+			KUNIT_EXPECT_TRUE_MSG(test, state >= last || stopped > stop,
+					      "%s, round %d, limit %lld", t->name,
+					      round, limit);
 		}
 		stopped = false;
 		for (sleep = 500, last = 0; sleep < 40 * MS;
 		     sleep += sleep / 3, last = state, stopped = stop) {
 			state = decide(f, NO_LIMIT, sleep, until_tick, tick, &stop);
-			KUNIT_EXPECT_GE_MSG(test, state, last,
-					    "%s, round %d, sleep %lld", t->name,
-					    round, sleep);
-			KUNIT_EXPECT_GE_MSG(test, stop, stopped,
-					    "%s, round %d, sleep %lld", t->name,
-					    round, sleep);
+			KUNIT_EXPECT_TRUE_MSG(test, state >= last || stopped > stop,
+					      "%s, round %d, sleep %lld", t->name,
+					      round, sleep);
 		}
 	}
 }
@@ -444,25 +447,47 @@ static void test_surely_shallow(struct kunit *test)
 	}
 }
 
-static bool shallow(struct fixture *f, s64 limit, int state)
+static bool needs_end(struct fixture *f, s64 limit, int state, s64 sleep, s64 tick)
 {
-	return teo_shallow(&f->drv, &f->dev, limit, teo_deep_column(&f->drv),
-			   state);
+	return teo_needs_end(&f->drv, &f->dev, limit, &f->table, state, sleep, tick);
 }
 
-/* Where there are states to come to: not where all are shallow, or the others barred. */
-static void test_shallow(struct kunit *test)
+/* Which stays have to end with the tick: not those in the deepest state that there can be. */
+static void test_needs_end(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	int last;
+
+	set_up(f, &spr, 4 * MS);
+	KUNIT_EXPECT_TRUE(test, needs_end(f, NO_LIMIT, 2, 4 * MS, 4 * MS));
+	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 3, KTIME_MAX, 4 * MS));
+	KUNIT_EXPECT_FALSE(test, needs_end(f, 2 * US, 2, KTIME_MAX, 4 * MS));
+	/* It never becomes worth it before the timer. */
+	last = f->table.column[3].needed;
+	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 2, last - 1, MS));
+	KUNIT_EXPECT_TRUE(test, needs_end(f, NO_LIMIT, 2, last, MS));
+	f->dev.states_usage[3].disable = 1;
+	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 2, KTIME_MAX, 4 * MS));
+	/* C8 and C10 of a client; the tick comes too soon for C8, which needs 600 us. */
+	set_up(f, &adl, 4 * MS);
+	last = adl.nr - 1;
+	KUNIT_EXPECT_TRUE(test, needs_end(f, NO_LIMIT, last - 1, KTIME_MAX, 4 * MS));
+	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, last - 1, KTIME_MAX,
+					   f->drv.states[last - 1].target_residency_ns - 1));
+	set_up(f, &c1_only, 4 * MS);
+	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 1, KTIME_MAX, 4 * MS));
+}
+
+/* Ticks until the timer alone decides: three, and as long as the deepest state needs. */
+static void test_nets(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
 
 	set_up(f, &spr, 4 * MS);
-	KUNIT_EXPECT_TRUE(test, shallow(f, S64_MAX, 2));
-	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 3));
-	KUNIT_EXPECT_FALSE(test, shallow(f, 2 * US, 2));
-	f->dev.states_usage[3].disable = 1;
-	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 2));
-	set_up(f, &c1_only, 4 * MS);
-	KUNIT_EXPECT_FALSE(test, shallow(f, S64_MAX, 1));
+	KUNIT_EXPECT_EQ(test, teo_nets(&f->table, 4 * MS), 3);
+	set_up(f, &skl, MS);
+	KUNIT_EXPECT_EQ(test, teo_nets(&f->table, MS), 8);
+	KUNIT_EXPECT_EQ(test, teo_nets(&f->table, 10 * US), 255);
 }
 
 /* All rows of one of the three ends */
@@ -586,7 +611,8 @@ static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_history),
 	KUNIT_CASE(test_monotone),
 	KUNIT_CASE(test_surely_shallow),
-	KUNIT_CASE(test_shallow),
+	KUNIT_CASE(test_needs_end),
+	KUNIT_CASE(test_nets),
 	KUNIT_CASE(test_size),
 	KUNIT_CASE(test_class),
 	KUNIT_CASE(test_timer_ended),
