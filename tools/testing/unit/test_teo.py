@@ -134,6 +134,14 @@ def soon_after_the_tick(trace: Trace) -> None:
         trace.idle(200 * MS, before_tick=3990 * US)
 
 
+def long_between_middle(trace: Trace) -> None:
+    """Idle times for the middle state, and seldom a long one, far from any timer."""
+    for _ in range(40):
+        for _ in range(20):
+            trace.idle(2 * MS, before_tick=3 * MS)
+        trace.idle(400 * MS, before_tick=3 * MS)
+
+
 def beyond_polling(trace: Trace) -> None:
     """What ends by itself while polling is short; what polling gives up is not."""
     for n in range(3000):
@@ -165,6 +173,7 @@ CASES = {
     "timer asked for": Case(in_turns, "skx", lambda r: r["timer_queries"] > 450),
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
     "tick soon": Case(tick_soon, "{quick}", lambda r: r["too_deep"] < 10),
+    "long between middle": Case(long_between_middle, "{client}", lambda r: r["more"] < 1.3),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
         lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
@@ -195,6 +204,7 @@ TABLES = {
     "disabled": "POLL 0 0 polling disabled\nC1 1000 1000\nC6 133000 600000\n",
     "quick": "POLL 0 0 polling\nC1 1000 1000\nC6 50000 600000\n",
     "shallow": "POLL 0 0 polling\nC1 1000 1000\nC6 133000 600000 disabled\n",
+    "client": "POLL 0 0 polling\nC1 1000 1000\nC2 120000 360000\nC3 1034000 3102000\n",
     "deep": "POLL 0 0 polling\nC6 133000 600000\n",
 }
 
