@@ -7,9 +7,11 @@ import csv
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
 from virtual_silicon import text
+from virtual_silicon.errors import GuestError
 from virtual_silicon.studies.conversations import conversations
-from virtual_silicon.studies.idle import c02, loads, wakeups
+from virtual_silicon.studies.idle import c02, loads, rest, wakeups
 from virtual_silicon.studies.scaling import scaling
 
 
@@ -78,6 +80,16 @@ def test_c02() -> None:
     (case, measure, mean, half), other = found
     assert (case, measure, mean) == ("C1 only", "idle, W", "102") and 4.9 < float(half) < 5.1
     assert other == ["C1 only", "hand-over, W", "5000", ""]
+
+
+def test_rest() -> None:
+    """Of all packages, and of nothing else."""
+    zones = "".join(f"/sys/class/powercap/{zone}/name:{name}\n" for zone, name in (
+        ("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")))
+    said = f"{zones}took 3\nenergy intel-rapl:0 6000000\nenergy intel-rapl:0:0 5000000\n"
+    assert rest.watts(f"{said}energy intel-rapl:1 3000000\n") == 3
+    with pytest.raises(GuestError):
+        rest.watts(said.replace("package", "psys"))
 
 
 def test_scaling() -> None:
