@@ -7,18 +7,17 @@ in another one keeps it awake. Each boot begins the measurement at another time.
 from __future__ import annotations
 
 import argparse
-import re
 import statistics
 import sys
 from dataclasses import replace
 
 from ... import cli, paths
-from ...errors import GuestError
 from ...guest import options
 from ...guest.job import Job
 from ...guest.pool import Guest
 from ...machine import machine
 from ...text import publish
+from ..validation.reproduce import joules
 
 MACHINES = {"core-i5-1035g4": 4, "core-i7-1260p": 12, "core-i9-11900k": 8, "e3-1240-v5": 4}
 #: Kernel and idle governor
@@ -39,12 +38,7 @@ def guest(args: argparse.Namespace, name: str, column: str, number: int) -> Gues
 
 
 def watts(text: str) -> float:
-    names = dict(re.findall(r"/(intel-rapl:[\d:]+)/name:([\w-]+)", text))
-    energy = [float(uj) for zone, uj in re.findall(r"^energy (\S+) (\d+)$", text, re.M)
-              if names.get(zone, "").startswith("package")]
-    if not energy:
-        raise GuestError("no energy of the package", text)
-    return sum(energy) / 1e6 / SECONDS
+    return joules(text) / SECONDS
 
 
 def main() -> int:

@@ -370,15 +370,21 @@ def cyclictest(row: Row, match: re.Match[str], name: str) -> Experiment:
 
 # --- power ---------------------------------------------------------------------
 
-def _watts(text: str, kind: str = "package") -> float:
+def joules(text: str, kind: str = "package") -> float:
     """Of all zones of a kind, from their names and what vs-load says of energy."""
     names = dict(re.findall(r"/(intel-rapl:[\d:]+)/name:(\w+)", text))
     energy = [float(uj) for zone, uj in re.findall(r"^energy (\S+) (\d+)$", text, re.M)
               if names.get(zone) == kind]
-    took = re.search(r"^took (\S+)$", text, re.M)
-    if not energy or not took:
+    if not energy:
         raise GuestError(f"no energy of {kind}")
-    return sum(energy) / 1e6 / float(took[1])
+    return sum(energy) / 1e6
+
+
+def _watts(text: str, kind: str = "package") -> float:
+    took = re.search(r"^took (\S+)$", text, re.M)
+    if not took:
+        raise GuestError(f"no energy of {kind}")
+    return joules(text, kind) / float(took[1])
 
 
 def _power(before: str, load: str = "-c none", seconds: float = 1) -> str:
