@@ -30,11 +30,14 @@
  * decisions since its beginning learn from the whole.
  *
  * *The tick* is stopped if the next timer is at least a period away and stopping
- * gains, like a state that needs a quarter of a period. It is kept if a state deeper
- * than the one that is entered could become worth it before the timer: it ends a stay
- * that turns out too long. Once ticks have gone on for as long as the deepest state
- * needs, and for three in a row, or if the tick is stopped already and the timer is
- * more than a period away, the time to the next timer alone decides.
+ * gains, like a state that needs a quarter of a period. It ends a stay that turns out
+ * too long, so it is kept while a state deeper than the one that is entered could
+ * become worth it before the timer, unless the last 255 idle times in this situation
+ * were all too short for the deepest state. If the state that is entered needs more
+ * than a tick period, the time to the next timer alone decides, as it does after
+ * ticks or time limits in a row (at least three, and as many as there are ticks in
+ * what the deepest state needs), or if the tick is stopped already and the timer is
+ * more than a period away.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time, so the governor observes it
@@ -239,8 +242,8 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 			       const struct teo_row *row, bool *stop_tick)
 {
 	bool tick_stopped = tick_nohz_tick_stopped();
+	bool stop = tick_stopped;
 	ktime_t delta;
-	bool stop;
 	int state;
 
 	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
@@ -248,30 +251,14 @@ static int teo_select_by_timer(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 	if (teo_trust_timer(cpu, tick_stopped))
 		row = NULL;
 
-	state = teo_choose(drv, dev, latency_req, row, drv->state_count - 1,
-			   cpu->sleep, cpu->sleep);
-	stop = tick_stopped ||
-	       (teo_wants_tick_stopped(row, &cpu->table, cpu->sleep, TICK_NSEC) &&
-		!(row && teo_needs_end(drv, dev, latency_req, &cpu->table, state,
-				       cpu->sleep, TICK_NSEC)));
-	if (!stop)
-		state = teo_choose(drv, dev, latency_req, row, state, cpu->sleep,
-				   cpu->delta);
+	state = teo_decide(drv, dev, latency_req, row, &cpu->table, cpu->sleep,
+			   cpu->delta, TICK_NSEC, &stop);
 	if (!stop || (drv->states[state].flags & CPUIDLE_FLAG_POLLING))
 		*stop_tick = tick_stopped;
 	return state;
 }
 
-/**
- * teo_select - select the idle state to enter
- * @drv: the driver
- * @dev: the CPU
- * @stop_tick: set to false if the tick is to be retained
- *
- * Called by the idle loop on the CPU itself with interrupts off.
- *
- * Return: index of the state.
- */
+/* Called by the idle loop on the CPU itself, with interrupts off. Return: the state. */
 static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		      bool *stop_tick)
 {
@@ -295,14 +282,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 			  KTIME_MAX);
 }
 
-/**
- * teo_reflect - note how the stay ended
- * @dev: the CPU
- * @state: index of the state that was entered
- *
- * This delays the exit from idle, so all that can wait is left to the next
- * decision.
- */
+/* This delays the exit from idle: all that can wait is left to the next decision. */
 static void teo_reflect(struct cpuidle_device *dev, int state)
 {
 	struct teo_cpu *cpu = this_cpu_ptr(&teo_cpus);
@@ -326,13 +306,7 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 	dev->poll_time_limit = false;
 }
 
-/**
- * teo_enable_device - start with nothing learned on a CPU
- * @drv: the driver, whose states are taken over
- * @dev: the CPU
- *
- * Return: 0
- */
+/* Start with nothing learned on a CPU. */
 static int teo_enable_device(struct cpuidle_driver *drv,
 			     struct cpuidle_device *dev)
 {

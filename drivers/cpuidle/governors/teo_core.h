@@ -38,6 +38,9 @@
 /* The states, and one for the tick. */
 #define TEO_COLUMNS		(CPUIDLE_STATE_MAX + 1)
 
+/* Long idle times are expected until so many in a row were shorter. */
+#define TEO_RARE		255
+
 /* Classes of idle times, each four times as long as the one before. */
 #define TEO_CLASSES		7
 
@@ -67,6 +70,8 @@ struct teo_table {
  * struct teo_row - what is known of one kind of situation
  * @score: decaying mean of the gains, up to TEO_SCORE_MOST, per column but that of state 0
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
+ * @since_long: number of events since one in which the deepest state was worth it,
+ *		up to TEO_RARE
  *
  * A new row has scores of 0, with which no state is worth entering. Otherwise the
  * first event of each of many rows would enter the deepest state.
@@ -74,6 +79,7 @@ struct teo_table {
 struct teo_row {
 	s16 score[TEO_COLUMNS];
 	u8 events;
+	u8 since_long;
 };
 
 /* State 0 has no score, but a @needed of 0 must not divide. */
@@ -84,12 +90,7 @@ static inline void teo_column_init(struct teo_column *col, s64 needed)
 				    max_t(s64, needed, 1));
 }
 
-/**
- * teo_table_init - take over the states
- * @table: to be filled
- * @drv: the driver
- * @tick: tick period
- */
+/* Take over the states of @drv, and the tick's period. */
 static inline void teo_table_init(struct teo_table *table,
 				  const struct cpuidle_driver *drv, s64 tick)
 {
@@ -156,6 +157,10 @@ static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 			row->score[i] = min(row->score[i] + (more >> shift),
 					    TEO_SCORE_MOST);
 	}
+	if (idle >= table->column[table->nr_states - 1].needed)
+		row->since_long = 0;
+	else if (!timer && row->since_long < TEO_RARE)
+		row->since_long++;
 }
 
 static inline bool teo_state_usable(const struct cpuidle_driver *drv,
@@ -215,15 +220,7 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
 	return state < 0 ? teo_shallowest(drv, dev) : state;
 }
 
-/**
- * teo_wants_tick_stopped - is it worth stopping the tick?
- * @row: the situation, or NULL if @sleep alone decides
- * @table: the states
- * @sleep: time to the next timer event but the tick
- * @tick: tick period
- *
- * Return: true if it is.
- */
+/* Is it worth stopping the tick? Without @row, @sleep alone decides. */
 static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 					  const struct teo_table *table,
 					  s64 sleep, s64 tick)
@@ -232,21 +229,61 @@ static inline bool teo_wants_tick_stopped(const struct teo_row *row,
 	       (!row || row->score[table->nr_states] > 0);
 }
 
-/* Has the tick to end a stay in @state, because it may become long enough for a deeper one? */
-static inline bool teo_needs_end(const struct cpuidle_driver *drv,
-				 const struct cpuidle_device *dev,
-				 s64 latency_req, const struct teo_table *table,
-				 int state, s64 sleep, s64 tick)
+/* Could a usable state deeper than @state become worth it before the timer? */
+static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
+				   const struct cpuidle_device *dev,
+				   s64 latency_req, const struct teo_table *table,
+				   int state, s64 sleep)
 {
 	int i;
 
-	if (drv->states[state].target_residency_ns > tick)
-		return false;
 	for (i = state + 1; i < drv->state_count; i++)
 		if (teo_state_usable(drv, dev, latency_req, i) &&
 		    table->column[i].needed <= sleep)
 			return true;
 	return false;
+}
+
+/**
+ * teo_decide - choose a state, and decide on the tick
+ * @drv: the driver
+ * @dev: the CPU
+ * @latency_req: latency limit
+ * @row: the situation, or NULL if the timer alone decides
+ * @table: the states
+ * @sleep: time to the next timer event but the tick
+ * @delta: time to the next timer event, which may be the tick
+ * @tick: tick period
+ * @stop: whether the tick is stopped; set if it is to be
+ *
+ * Without the tick, a stay that is too long for its state lasts until the timer. So
+ * the tick is kept if a deeper state could become worth it until then, and such idle
+ * times do come. If it comes too soon for the state, the timer alone decides.
+ *
+ * Return: the state.
+ */
+static inline int teo_decide(const struct cpuidle_driver *drv,
+			     const struct cpuidle_device *dev, s64 latency_req,
+			     const struct teo_row *row,
+			     const struct teo_table *table, s64 sleep, s64 delta,
+			     s64 tick, bool *stop)
+{
+	int top = drv->state_count - 1;
+	int state = teo_choose(drv, dev, latency_req, row, top, sleep, sleep);
+
+	if (*stop)
+		return state;
+	if (teo_wants_tick_stopped(row, table, sleep, tick)) {
+		*stop = true;
+		if (!row || row->since_long == TEO_RARE ||
+		    !teo_deeper_fits(drv, dev, latency_req, table, state, sleep))
+			return state;
+		if (drv->states[state].target_residency_ns > tick)
+			return teo_choose(drv, dev, latency_req, NULL, top, sleep,
+					  sleep);
+		*stop = false;
+	}
+	return teo_choose(drv, dev, latency_req, row, state, sleep, delta);
 }
 
 /* First state for which it is worth looking up the next timer; if none, the tick's column */
@@ -260,7 +297,7 @@ static inline int teo_deep_column(const struct cpuidle_driver *drv)
 	return i;
 }
 
-/* After so many ticks in a row, at least three, the deepest state would have been right. */
+/* Ticks in a row after which the deepest state would have been right; one may be chance. */
 static inline int teo_nets(const struct teo_table *table, s64 tick)
 {
 	s64 needed = table->column[table->nr_states - 1].needed;
@@ -280,30 +317,19 @@ static inline int teo_class(s64 idle)
 	return min(fls64(idle >> 12) / 2, TEO_CLASSES - 1);
 }
 
-/**
- * teo_timer_ended - did the timer end it?
- * @measured: from entry to exit
- * @sleep: time to the next timer event when the governor was asked
- *
- * Some time passes between the two moments, more on a slow CPU. Whatever else
- * comes in the last eighth makes no difference.
- *
- * Return: true if the timer ended it.
+/*
+ * Did the timer end it, which was due @sleep after the governor was asked? Until the
+ * entry some time passes, more on a slow CPU. Whatever else comes in the last eighth
+ * makes no difference.
  */
 static inline bool teo_timer_ended(s64 measured, s64 sleep)
 {
 	return measured >= sleep - (sleep >> 3);
 }
 
-/**
- * teo_idle_time - how long there was nothing to do
- * @measured: from entry to exit
- * @latency: what leaving the state takes, as far as is known
- * @sleep: time to the next timer event at entry
- *
- * The exit latency is part of @measured, but the wake-up came before it.
- *
- * Return: the idle time until the wake-up, at most @sleep.
+/*
+ * How long there was nothing to do, at most @sleep. The exit latency is part of
+ * @measured, but the wake-up came before it.
  */
 static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
 {
@@ -312,17 +338,11 @@ static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
 	return min_t(s64, idle, sleep);
 }
 
-/**
- * teo_track_latency - what leaving a state takes, from one more observation
- * @latency: what was known so far
- * @seen: from a timer event to the exit that it caused
- * @worst: the driver's figure
- *
- * Some observations are wrong: something else may have caused the exit shortly
- * before the timer, or delayed it. Steps of limited size towards each lead to the
- * median, which depends on outliers less than the mean does.
- *
- * Return: what is known now.
+/*
+ * The exit latency, from one more observation, at most the driver's figure @worst.
+ * Some are wrong: something else may have caused the exit shortly before the timer,
+ * or delayed it. Steps of limited size towards each lead to the median, which depends
+ * on outliers less than the mean does.
  */
 static inline s64 teo_track_latency(s64 latency, s64 seen, s64 worst)
 {

@@ -11,6 +11,7 @@
 
 #define US	NSEC_PER_USEC
 #define MS	NSEC_PER_MSEC
+#define SEC	((s64)NSEC_PER_SEC)
 #define NO_LIMIT ((s64)INT_MAX * NSEC_PER_USEC)
 
 /* Idle states as drivers have them, in us; the first polls. */
@@ -71,19 +72,13 @@ static void set_up(struct fixture *f, const struct test_table *t, s64 tick)
 	teo_table_init(&f->table, &f->drv, tick);
 }
 
-/* As the governor decides, without what it does to find out the arguments. */
+/* As the governor decides, with what was learned */
 static int decide(struct fixture *f, s64 limit, s64 sleep, s64 until_tick,
 		  s64 tick, bool *stop)
 {
-	int state = teo_choose(&f->drv, &f->dev, limit, &f->row,
-			       f->drv.state_count - 1, sleep, sleep);
-
-	*stop = teo_wants_tick_stopped(&f->row, &f->table, sleep, tick) &&
-		!teo_needs_end(&f->drv, &f->dev, limit, &f->table, state, sleep, tick);
-	if (*stop)
-		return state;
-	return teo_choose(&f->drv, &f->dev, limit, &f->row, state, sleep,
-			  min(sleep, until_tick));
+	*stop = false;
+	return teo_decide(&f->drv, &f->dev, limit, &f->row, &f->table, sleep,
+			  min(sleep, until_tick), tick, stop);
 }
 
 /* A cheap source of numbers that are the same in every run. */
@@ -305,8 +300,10 @@ static const struct history_case history_cases[] = {
 	  &skl, 4 * MS, 20 * US, 0, 0, 50 * US, 60 * US, 2, false },
 	{ "adl, HZ 1000: so it does where the deepest state takes two ticks",
 	  &adl, MS, NO_LIMIT, 0, 0, 26 * US, 30 * US, 2, false },
-	{ "adl, HZ 1000: and where 1.5 ms are not worth the deepest state",
-	  &adl, MS, NO_LIMIT, 0, 0, 1400 * US, 1600 * US, 4, false },
+	{ "adl, HZ 1000: not where no idle time is worth the deepest state",
+	  &adl, MS, NO_LIMIT, 0, 0, 1400 * US, 1600 * US, 4, true },
+	{ "adl, HZ 1000: but where one of ten is",
+	  &adl, MS, NO_LIMIT, 10, 9 * MS, 1400 * US, 1600 * US, 4, false },
 	{ "skx: 40 % short ones do not make it poll",
 	  &skx, 4 * MS, NO_LIMIT, 40, US / 2, 60 * US, 150 * US, 2, false },
 	{ "spr: neither do 30 % beside 3 ms",
@@ -447,35 +444,90 @@ static void test_surely_shallow(struct kunit *test)
 	}
 }
 
-static bool needs_end(struct fixture *f, s64 limit, int state, s64 sleep, s64 tick)
+static bool deeper_fits(struct fixture *f, s64 limit, int state, s64 sleep)
 {
-	return teo_needs_end(&f->drv, &f->dev, limit, &f->table, state, sleep, tick);
+	return teo_deeper_fits(&f->drv, &f->dev, limit, &f->table, state, sleep);
 }
 
-/* Which stays have to end with the tick: not those in the deepest state that there can be. */
-static void test_needs_end(struct kunit *test)
+/* For which states a deeper one could become worth it before the timer */
+static void test_deeper_fits(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
-	int last;
+	s64 last;
 
 	set_up(f, &spr, 4 * MS);
-	KUNIT_EXPECT_TRUE(test, needs_end(f, NO_LIMIT, 2, 4 * MS, 4 * MS));
-	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 3, KTIME_MAX, 4 * MS));
-	KUNIT_EXPECT_FALSE(test, needs_end(f, 2 * US, 2, KTIME_MAX, 4 * MS));
-	/* It never becomes worth it before the timer. */
 	last = f->table.column[3].needed;
-	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 2, last - 1, MS));
-	KUNIT_EXPECT_TRUE(test, needs_end(f, NO_LIMIT, 2, last, MS));
+	KUNIT_EXPECT_TRUE(test, deeper_fits(f, NO_LIMIT, 2, last));
+	KUNIT_EXPECT_FALSE(test, deeper_fits(f, NO_LIMIT, 2, last - 1));
+	KUNIT_EXPECT_FALSE(test, deeper_fits(f, NO_LIMIT, 3, KTIME_MAX));
+	KUNIT_EXPECT_FALSE(test, deeper_fits(f, 2 * US, 2, KTIME_MAX));
 	f->dev.states_usage[3].disable = 1;
-	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 2, KTIME_MAX, 4 * MS));
-	/* C8 and C10 of a client; the tick comes too soon for C8, which needs 600 us. */
-	set_up(f, &adl, 4 * MS);
-	last = adl.nr - 1;
-	KUNIT_EXPECT_TRUE(test, needs_end(f, NO_LIMIT, last - 1, KTIME_MAX, 4 * MS));
-	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, last - 1, KTIME_MAX,
-					   f->drv.states[last - 1].target_residency_ns - 1));
+	KUNIT_EXPECT_FALSE(test, deeper_fits(f, NO_LIMIT, 2, KTIME_MAX));
 	set_up(f, &c1_only, 4 * MS);
-	KUNIT_EXPECT_FALSE(test, needs_end(f, NO_LIMIT, 1, KTIME_MAX, 4 * MS));
+	KUNIT_EXPECT_FALSE(test, deeper_fits(f, NO_LIMIT, 1, KTIME_MAX));
+}
+
+/* The last of the idle times: so many of @idle, then the other one if there is one */
+struct rest_case {
+	const char *name;
+	const struct test_table *states;
+	s64 tick, idle, other;
+	int events, state;
+	bool stop;
+};
+
+/*
+ * How a CPU comes to rest that had work at regular times. C8 of Alder Lake needs
+ * less than 2 ms, C10 3.5 ms; C9 of Skylake needs 5 ms, more than a tick period.
+ */
+static const struct rest_case rest_cases[] = {
+	{ "C8, long idle times not ruled out", &adl, 4 * MS, 2 * MS, 0, 254, 4, false },
+	{ "C8, long idle times ruled out", &adl, 4 * MS, 2 * MS, 0, 255, 4, true },
+	{ "C8, and one long idle time", &adl, 4 * MS, 2 * MS, 4 * MS, 300, 4, false },
+	{ "C10 is worth it", &adl, 4 * MS, 5 * MS, 0, 300, 5, true },
+	{ "C9 outlasts the tick: the timer decides", &skl, 4 * MS, 6500 * US, 0, 100, 8, true },
+	{ "C9, long idle times ruled out", &skl, 4 * MS, 6500 * US, 0, 255, 7, true },
+	{ "C9, and one long idle time", &skl, 4 * MS, 6500 * US, 8 * MS, 300, 8, true },
+	{ "C9 does not outlast the tick", &skl, 10 * MS, 6500 * US, 0, 100, 7, false },
+};
+
+static void test_rest(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	int i, n, state;
+	bool stop;
+
+	for (i = 0; i < ARRAY_SIZE(rest_cases); i++) {
+		const struct rest_case *c = &rest_cases[i];
+
+		set_up(f, c->states, c->tick);
+		for (n = 0; n < c->events; n++)
+			teo_learn(&f->row, &f->table, c->idle, false);
+		/* What a timer ends says nothing about long ones. */
+		teo_learn(&f->row, &f->table, c->idle, true);
+		if (c->other)
+			teo_learn(&f->row, &f->table, c->other, false);
+		state = decide(f, NO_LIMIT, SEC, c->tick, c->tick, &stop);
+		KUNIT_EXPECT_EQ_MSG(test, state, c->state, "%s", c->name);
+		KUNIT_EXPECT_EQ_MSG(test, stop, c->stop, "%s", c->name);
+	}
+}
+
+/* Once the tick is stopped it stays so, where it would have been kept. */
+static void test_stopped(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	bool stop;
+	int n;
+
+	set_up(f, &adl, 4 * MS);
+	for (n = 0; n < 50; n++)
+		teo_learn(&f->row, &f->table, 2 * MS, false);
+	decide(f, NO_LIMIT, SEC, 4 * MS, 4 * MS, &stop);
+	KUNIT_EXPECT_FALSE(test, stop);
+	stop = true;
+	teo_decide(&f->drv, &f->dev, NO_LIMIT, &f->row, &f->table, SEC, SEC, 4 * MS, &stop);
+	KUNIT_EXPECT_TRUE(test, stop);
 }
 
 /* Ticks until the timer alone decides: three, and as long as the deepest state needs. */
@@ -611,7 +663,9 @@ static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_history),
 	KUNIT_CASE(test_monotone),
 	KUNIT_CASE(test_surely_shallow),
-	KUNIT_CASE(test_needs_end),
+	KUNIT_CASE(test_deeper_fits),
+	KUNIT_CASE(test_rest),
+	KUNIT_CASE(test_stopped),
 	KUNIT_CASE(test_nets),
 	KUNIT_CASE(test_size),
 	KUNIT_CASE(test_class),

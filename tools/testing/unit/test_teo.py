@@ -142,6 +142,20 @@ def long_between_middle(trace: Trace) -> None:
         trace.idle(400 * MS, before_tick=3 * MS)
 
 
+def steady(trace: Trace) -> None:
+    """Devices end them; none is worth the deepest state."""
+    for n in range(3000):
+        trace.idle(4 * MS + n % 7 * US)
+
+
+def rest_after_work(trace: Trace) -> None:
+    """Idle times for a state that needs more than a tick period, and then a rest."""
+    for _ in range(60):
+        for _ in range(40):
+            trace.idle(6500 * US)
+        trace.idle(1000 * MS, 1000 * MS)
+
+
 def beyond_polling(trace: Trace) -> None:
     """What ends by itself while polling is short; what polling gives up is not."""
     for n in range(3000):
@@ -174,6 +188,10 @@ CASES = {
     "tick in between": Case(tick_in_between, "spr-c02", lambda r: r["tick_stops"] > 250),
     "tick soon": Case(tick_soon, "{quick}", lambda r: r["too_deep"] < 10),
     "long between middle": Case(long_between_middle, "{client}", lambda r: r["more"] < 1.3),
+    "steady": Case(steady, "skl",
+        lambda r: r["more"] < 1.1 and r["ticks"] < 1000, ("--hz", "1000")),
+    "steady, quarter of a tick": Case(steady, "{client}", lambda r: r["more"] < 1.15),
+    "rest after work": Case(rest_after_work, "skl", lambda r: r["more"] < 1.1),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
         lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
