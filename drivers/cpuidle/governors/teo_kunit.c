@@ -505,8 +505,10 @@ static void test_rest(struct kunit *test)
 			teo_learn(&f->row, &f->table, c->idle, false);
 		/* What a timer ends says nothing about long ones. */
 		teo_learn(&f->row, &f->table, c->idle, true);
-		if (c->other)
+		if (c->other) {
 			teo_learn(&f->row, &f->table, c->other, false);
+			teo_learn(&f->row, &f->table, c->idle, false);
+		}
 		state = decide(f, NO_LIMIT, SEC, c->tick, c->tick, &stop);
 		KUNIT_EXPECT_EQ_MSG(test, state, c->state, "%s", c->name);
 		KUNIT_EXPECT_EQ_MSG(test, stop, c->stop, "%s", c->name);
