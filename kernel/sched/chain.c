@@ -47,11 +47,13 @@ static u64 chain_clock(struct rq *rq)
 static u32 chain_capacity(struct rq *rq)
 {
 	int cpu = cpu_of(rq);
+	unsigned long capacity;
 
-	/* A tick of another CPU may write its scale meanwhile. Boost may exceed the scale. */
-	return min(SCHED_CAPACITY_SCALE,
-		   data_race(cap_scale(arch_scale_cpu_capacity(cpu),
-				       arch_scale_freq_capacity(cpu))));
+	/* A tick of another CPU may write its scale meanwhile. */
+	capacity = data_race(cap_scale(arch_scale_cpu_capacity(cpu),
+				       arch_scale_freq_capacity(cpu)));
+	/* Boost may exceed the scale. */
+	return min(SCHED_CAPACITY_SCALE, capacity);
 }
 
 /*

@@ -335,7 +335,7 @@ static void test_new(struct kunit *test)
 		chain_new(&c, now);
 		KUNIT_EXPECT_EQ_MSG(test, c.util, UTIL(cases[i].util), "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.loop, cases[i].loop, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, c.lag, cases[i].loop ? CHAIN_LAG : 0, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, c.lag, !!cases[i].loop * CHAIN_LAG, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.time, now, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.exec, 0, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, c.ran, 0, "row %d", i);

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,15 +53,17 @@ def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
     return new_remarks(look)
 
 
-def allowed(text: str) -> dict[str, bool]:
-    """{remark that stays: was it made}, none as yet; each row of the file has a reason."""
+def allowed(text: str, subjects: Collection[str]) -> dict[str, bool]:
+    """{remark that stays: was it made}, none as yet; each row of the file has a reason. A row
+    with a commit counts if that is one of @subjects."""
     stay: dict[str, bool] = {}
     for row in tomllib.loads(text)["allowed"]:
         if not row.get("reason", "").strip():
             raise Fail(f"{FILE.name}: no reason is given for {row['remark']!r}")
         if row["remark"] in stay:
             raise Fail(f"{FILE.name}: listed twice: {row['remark']!r}")
-        stay[row["remark"]] = False
+        if row.get("commit") in (None, *subjects):
+            stay[row["remark"]] = False
     return stay
 
 
@@ -95,11 +97,12 @@ def kernel_doc(tree: Tree) -> Count:
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
     text = FILE.read_text()
-    stay = allowed(text)
+    series = bisect.of_series(tree)
+    stay = allowed(text, [subject for _, subject in series])
     directories = touched(tree)
     bisect.work_tree(tree)
     return [*((f"checkpatch: {subject}", partial(checkpatch, commit, stay))
-              for commit, subject in bisect.of_series(tree)),
+              for commit, subject in series),
             ("checkpatch: exceptions", partial(unneeded, stay)),
             ("kernel-doc", partial(kernel_doc, tree)),
             *((name, partial(compiler, name, row, directories))

@@ -29,12 +29,17 @@ def test_remarks() -> None:
 
 
 def test_each_exception_has_a_reason() -> None:
-    assert not any(static.allowed(static.FILE.read_text()).values())
+    assert not any(static.allowed(static.FILE.read_text(), ()).values())
     for text, said in (('[[allowed]]\nremark = "X"\n', "no reason is given for 'X'"),
                        ('[[allowed]]\nremark = "X"\nreason = " "\n', "no reason is given for 'X'"),
                        (2 * '[[allowed]]\nremark = "X"\nreason = "as there"\n', "twice: 'X'")):
         with pytest.raises(Fail, match=said):
-            static.allowed(text)
+            static.allowed(text, ())
+
+
+def test_exception_for_one_commit() -> None:
+    text = '[[allowed]]\nremark = "X"\nreason = "as there"\ncommit = "A"\n'
+    assert (static.allowed(text, ["A", "B"]), static.allowed(text, ["B"])) == ({"X": False}, {})
 
 
 def test_exception_that_is_not_needed() -> None:

@@ -54,7 +54,8 @@ for load in legs1 legs5; do
 done
 # In C1 alone: between short turns the idle state can matter more than the clock.
 for state in $CPU/cpu[0-9]*/cpuidle/state*; do
-	grep -qsx "C1\|C1_ACPI" "$state/name" || [ ! -w "$state/disable" ] || echo 1 >"$state/disable"
+	grep -qsx "C1\|C1_ACPI" "$state/name" || [ ! -w "$state/disable" ] ||
+		echo 1 >"$state/disable"
 done
 for load in pipe ring3 legs0.1; do
 	ktap_test_result "$load keeps up" keeps_up $load
