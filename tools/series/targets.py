@@ -157,6 +157,7 @@ def test() -> int:
         ("base releases", lambda: testrun.base_releases(series())),
         *((f"releases of {version}", partial(testrun.newer_releases, common(), version))
           for version in ([] if _newer() else port.versions(paths.PATCHES))),
+        ("checkpatch", lambda: static.checkpatch(trees.LINUX)),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),
         ("virtual silicon", testrun.silicon),

@@ -38,7 +38,7 @@ def new_remarks(look: Callable[[], str]) -> Count:
     for commit in (BASE, TIP):
         git.run("checkout", "--quiet", "--force", "--detach", commit, repo=bisect.WORK.path)
         said.append(remarks(look()))
-    return Count(passed=1, failures=sorted(said[1] - said[0]))
+    return case(sorted(said[1] - said[0]))
 
 
 def compiler(name: str, data: dict[str, Any], directories: list[str]) -> Count:
@@ -67,19 +67,24 @@ def allowed(text: str, subjects: Collection[str]) -> dict[str, bool]:
     return stay
 
 
-def unneeded(stay: dict[str, bool]) -> Count:
-    """After checkpatch: remarks that may stay and that it did not make."""
-    return Count(passed=1, failures=[remark for remark, made in stay.items() if not made])
+def checkpatch(tree: Tree) -> Count:
+    """A case for each commit, and one for exceptions that no remark needs."""
+    series = bisect.of_series(tree)
+    stay = allowed(FILE.read_text(), [subject for _, subject in series])
+    count = Count()
+    for commit, subject in series:
+        patch = git.run("format-patch", "--stdout", "-1", commit, repo=tree.path)
+        done = proc.capture([tree.path / "scripts/checkpatch.pl", "--strict", "--terse",
+                             "--no-summary", "--no-tree", "-"], stdin=patch.encode(),
+                            cwd=tree.path, check=False)
+        said = re.findall(r"^\S+?:\d+: ((?:ERROR|WARNING|CHECK): .*)$", done.stdout.decode(), re.M)
+        stay.update((remark, True) for remark in said if remark in stay)
+        count += case([f"{subject}: {remark}" for remark in said if remark not in stay])
+    return count + case([f"exception for {remark}" for remark, made in stay.items() if not made])
 
 
-def checkpatch(commit: str, stay: dict[str, bool]) -> Count:
-    tree = bisect.WORK.path
-    patch = git.run("format-patch", "--stdout", "-1", commit, repo=tree)
-    done = proc.capture([tree / "scripts/checkpatch.pl", "--strict", "--terse", "--no-summary",
-                         "--no-tree", "-"], stdin=patch.encode(), cwd=tree, check=False)
-    found = re.findall(r"^\S+?:\d+: ((?:ERROR|WARNING|CHECK): .*)$", done.stdout.decode(), re.M)
-    stay.update((said, True) for said in found if said in stay)
-    return Count(passed=1, failures=[said for said in found if said not in stay])
+def case(failures: list[str]) -> Count:
+    return Count(passed=int(not failures), failures=failures)
 
 
 def kernel_doc(tree: Tree) -> Count:
@@ -96,14 +101,9 @@ def kernel_doc(tree: Tree) -> Count:
 
 
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
-    text = FILE.read_text()
-    series = bisect.of_series(tree)
-    stay = allowed(text, [subject for _, subject in series])
     directories = touched(tree)
     bisect.work_tree(tree)
-    return [*((f"checkpatch: {subject}", partial(checkpatch, commit, stay))
-              for commit, subject in series),
-            ("checkpatch: exceptions", partial(unneeded, stay)),
+    return [("checkpatch", partial(checkpatch, tree)),
             ("kernel-doc", partial(kernel_doc, tree)),
             *((name, partial(compiler, name, row, directories))
-              for name, row in tomllib.loads(text)["compiler"].items())]
+              for name, row in tomllib.loads(FILE.read_text())["compiler"].items())]

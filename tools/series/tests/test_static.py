@@ -2,10 +2,14 @@
 """What counts as a remark of a compiler, and which of checkpatch's may stay."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from virtual_silicon.errors import Fail
 
+from .. import git
 from ..check import static
+from ..patchqueue.tree import BASE, TIP, Tree
 
 LOG = """\
   CC      kernel/sched/chain.o
@@ -42,5 +46,22 @@ def test_exception_for_one_commit() -> None:
     assert (static.allowed(text, ["A", "B"]), static.allowed(text, ["B"])) == ({"X": False}, {})
 
 
-def test_exception_that_is_not_needed() -> None:
-    assert static.unneeded({"X": True, "Y": False}).failures == ["Y"]
+def test_checkpatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of commits A and B, of which its script says X and Y; X and Z may stay."""
+    script, rules = tmp_path / "scripts/checkpatch.pl", tmp_path / "rules.toml"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n! grep -q 'Subject.*B$' || echo '-:7: CHECK: Y'\n"
+                      "echo '-:3: WARNING: X'\n")
+    script.chmod(0o755)
+    rules.write_text("".join(f'[[allowed]]\nremark = "{remark}"\nreason = "as there"\n'
+                             for remark in ("WARNING: X", "CHECK: Z")))
+    monkeypatch.setattr(static, "FILE", rules)
+    git.run("init", "-q", repo=tmp_path)
+    for subject, ref in (("base", BASE), ("A", TIP), ("B", TIP)):
+        (tmp_path / subject).touch()
+        git.run("add", "--all", repo=tmp_path)
+        git.run("-c", "user.name=A", "-c", "user.email=a@a.invalid", "commit", "-q", "-m", subject,
+                repo=tmp_path)
+        git.run("update-ref", ref, "HEAD", repo=tmp_path)
+    count = static.checkpatch(Tree("test", tmp_path, 0))
+    assert (count.passed, count.failures) == (1, ["B: CHECK: Y", "exception for CHECK: Z"])
