@@ -21,7 +21,7 @@
  * and exit latency fit into the time to the next timer, and whose exit latency fits
  * into the latency limit; if there is none, the shallowest.
  *
- * There are scores for each *situation*: the class of the last idle time, and
+ * There are scores for each *situation*: the class of the idle time before, and
  * whether its timer ended it, or the scheduler tick (or the time limit of a
  * polling state), or something else. In a new situation only the shallowest state
  * is worth entering. An idle time that the timer ended says only that nothing came
@@ -32,12 +32,12 @@
  * *The tick* is stopped if the next timer is at least a period away and stopping
  * gains, like a state that needs a quarter of a period. It ends a stay that turns out
  * too long, so it is kept while a state deeper than the one that is entered could
- * become worth it before the timer, unless the last 255 idle times in this situation
- * were all too short for the deepest state. If the state that is entered needs more
- * than a tick period, the time to the next timer alone decides, as it does after
- * ticks or time limits in a row (at least three, and as many as there are ticks in
- * what the deepest state needs), or if the tick is stopped already and the timer is
- * more than a period away.
+ * become worth it before the timer. Where idle times were as expected for as long as the
+ * timer is away, it is stopped nevertheless, because a tick for nothing costs, too. If
+ * the state that is entered needs more than a tick period, the time to the timer alone
+ * decides instead, as it does after ticks or time limits in a row (at least three, and
+ * as many as there are ticks in what the deepest state needs), or if the tick is stopped
+ * already and the timer is more than a period away.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time, so the governor observes it
@@ -66,15 +66,15 @@ enum teo_end {
 
 #define TEO_ROWS		(TEO_CLASSES * TEO_END_NR)
 
-/* Decisions of one idle time that are remembered. */
-#define TEO_PENDING		4
+/* Situations of one idle time that are remembered. */
+#define TEO_PENDING		5
 
 /* Idle again this soon after a safety net: no task ran. */
 #define TEO_SAME_IDLE_NS	(50 * NSEC_PER_USEC)
 
 /**
- * struct teo_pending - a decision whose idle time is not over
- * @start: when it was taken
+ * struct teo_pending - a situation whose idle time is not over
+ * @start: when the first decision in it was taken
  * @row: the situation
  */
 struct teo_pending {
@@ -84,17 +84,18 @@ struct teo_pending {
 
 /**
  * struct teo_cpu - what the governor knows about a CPU
+ * @asked: when the last decision was taken
  * @sleep: sleep length at the last decision, KTIME_MAX if not asked for
  * @delta: time to the next timer event, tick included, at that time
  * @measured: how long the CPU stayed in the last decision's state
  * @deep: first column that is not shallow
- * @nr_pending: number of decisions in @pending
+ * @nr_pending: number of situations in @pending
  * @safety_nets: wake-ups in a row by the own tick or a time limit
  * @nets: after so many of them only the timer counts
  * @last_class: class of the last idle time
  * @end: how the last idle time ended
  * @reflected: the last decision was carried out
- * @pending: decisions to learn from when the idle time is over
+ * @pending: situations to learn for when the idle time is over
  * @latency: observed exit latency per state, in ns
  * @table: the idle states
  * @row: one per situation
@@ -102,6 +103,7 @@ struct teo_pending {
  * Only used by the CPU's idle task, or while its device is disabled.
  */
 struct teo_cpu {
+	u64 asked;
 	s64 sleep;
 	s64 delta;
 	s64 measured;
@@ -122,17 +124,16 @@ static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
 
 static void teo_note_decision(struct teo_cpu *cpu, u64 now, struct teo_row *row)
 {
-	struct teo_pending *p;
+	struct teo_pending *p = &cpu->pending[cpu->nr_pending];
 
-	if (cpu->nr_pending < TEO_PENDING)
-		cpu->nr_pending++;
-
-	p = &cpu->pending[cpu->nr_pending - 1];
-	p->start = now;
-	p->row = row;
+	cpu->asked = now;
+	if (cpu->nr_pending == TEO_PENDING || (cpu->nr_pending && p[-1].row == row))
+		return;
+	cpu->nr_pending++;
+	*p = (struct teo_pending){ now, row };
 }
 
-/* The idle time is over: all decisions taken in it learn how long it was. */
+/* The idle time is over: all situations in it learn how long it still was. */
 static void teo_learn_all(struct teo_cpu *cpu, u64 end, bool timer)
 {
 	while (cpu->nr_pending) {
@@ -155,17 +156,14 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 		       int state, u64 now)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
-	u64 first = cpu->pending[0].start;
-	u64 last = cpu->pending[cpu->nr_pending - 1].start;
+	u64 first = cpu->pending[0].start, last = cpu->asked;
 	s64 idle = teo_idle_time(cpu->measured, cpu->latency[state], cpu->sleep);
 
 	if (cpu->end == TEO_END_TIMER) {
 		teo_observe_latency(cpu, state, cpu->sleep, worst);
 		teo_learn_all(cpu, last + idle, true);
-		idle += last - first;
 	} else if (cpu->end == TEO_END_OTHER) {
 		teo_learn_all(cpu, last + idle, false);
-		idle += last - first;
 	} else {
 		if (cpu->delta < cpu->measured)
 			teo_observe_latency(cpu, state, cpu->delta, worst);
@@ -173,7 +171,7 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 		if ((s64)(now - last) - cpu->measured > TEO_SAME_IDLE_NS)
 			teo_learn_all(cpu, last + cpu->measured, false);
 	}
-	cpu->last_class = teo_class(idle);
+	cpu->last_class = teo_class(idle + last - first);
 }
 
 /*
@@ -183,8 +181,7 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
  */
 static noinline void teo_not_entered(struct teo_cpu *cpu)
 {
-	u64 first = cpu->pending[0].start;
-	u64 last = cpu->pending[cpu->nr_pending - 1].start;
+	u64 first = cpu->pending[0].start, last = cpu->asked;
 
 	cpu->end = TEO_END_OTHER;
 	cpu->safety_nets = 0;

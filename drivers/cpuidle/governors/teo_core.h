@@ -38,13 +38,11 @@
 /* The states, and one for the tick. */
 #define TEO_COLUMNS		(CPUIDLE_STATE_MAX + 1)
 
-/* Long idle times are expected until so many in a row were shorter. */
-#define TEO_RARE		255
-
 /* Classes of idle times, each four times as long as the one before. */
 #define TEO_CLASSES		7
 
 #define TEO_RECIPROCAL_SHIFT	26
+#define TEO_SUM_SHIFT		10	/* of sums of idle times, about 1 us */
 
 /**
  * struct teo_column - the idle time T that a state needs
@@ -70,8 +68,7 @@ struct teo_table {
  * struct teo_row - what is known of one kind of situation
  * @score: decaying mean of the gains, up to TEO_SCORE_MOST, per column but that of state 0
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
- * @since_long: number of events since one in which the deepest state was worth it,
- *		up to TEO_RARE
+ * @since_long: sum of idle times worth a stop of the tick, since a long one
  *
  * A new row has scores of 0, with which no state is worth entering. Otherwise the
  * first event of each of many rows would enter the deepest state.
@@ -79,15 +76,15 @@ struct teo_table {
 struct teo_row {
 	s16 score[TEO_COLUMNS];
 	u8 events;
-	u8 since_long;
+	u32 since_long;
 };
 
-/* State 0 has no score, but a @needed of 0 must not divide. */
+/* C1 of ACPI may have a latency and a residency of 0. It is always worth it. */
 static inline void teo_column_init(struct teo_column *col, s64 needed)
 {
-	col->needed = needed;
+	col->needed = max_t(s64, needed, 1);
 	col->reciprocal = div64_u64((u64)TEO_ONE << TEO_RECIPROCAL_SHIFT,
-				    max_t(s64, needed, 1));
+				    col->needed);
 }
 
 /* Take over the states of @drv, and the tick's period. */
@@ -133,6 +130,17 @@ static inline int teo_count_event(u8 *events)
 	return ilog2(++*events + 1);
 }
 
+/* Twice as long as the deepest state needs, or one that its score does not want entered? */
+static inline bool teo_long(const struct teo_row *row, const struct teo_table *table, s64 idle)
+{
+	int i = table->nr_states - 1;
+	bool is_long = idle >> 1 >= table->column[i].needed;
+
+	while (!is_long && --i > 0)
+		is_long = row->score[i] <= 0 && idle >> 1 >= table->column[i].needed;
+	return is_long;
+}
+
 /**
  * teo_learn - let an idle time count
  * @row: the situation in which it was
@@ -148,19 +156,20 @@ static inline int teo_count_event(u8 *events)
 static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 			     s64 idle, bool timer)
 {
+	bool worth_stop = idle >= table->column[table->nr_states].needed;
 	int shift = teo_count_event(&row->events), i;
+
+	if (worth_stop && teo_long(row, table, idle))
+		row->since_long = 0;
+	else if (worth_stop && !timer)
+		row->since_long = min(row->since_long + (idle >> TEO_SUM_SHIFT), U32_MAX);
 
 	for (i = 1; i <= table->nr_states; i++) {
 		int more = teo_gain(&table->column[i], idle) - row->score[i];
 
 		if (!timer || more > 0)
-			row->score[i] = min(row->score[i] + (more >> shift),
-					    TEO_SCORE_MOST);
+			row->score[i] = min(row->score[i] + (more >> shift), TEO_SCORE_MOST);
 	}
-	if (idle >= table->column[table->nr_states - 1].needed)
-		row->since_long = 0;
-	else if (!timer && row->since_long < TEO_RARE)
-		row->since_long++;
 }
 
 static inline bool teo_state_usable(const struct cpuidle_driver *drv,
@@ -257,8 +266,8 @@ static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
  * @stop: whether the tick is stopped; set if it is to be
  *
  * Without the tick, a stay that is too long for its state lasts until the timer. So
- * the tick is kept if a deeper state could become worth it until then, and such idle
- * times do come. If it comes too soon for the state, the timer alone decides.
+ * the tick is kept if a deeper state could become worth it until then, but not for
+ * longer than such a stay. If it comes too soon for the state, the timer alone decides.
  *
  * Return: the state.
  */
@@ -275,7 +284,7 @@ static inline int teo_decide(const struct cpuidle_driver *drv,
 		return state;
 	if (teo_wants_tick_stopped(row, table, sleep, tick)) {
 		*stop = true;
-		if (!row || row->since_long == TEO_RARE ||
+		if (!row || row->since_long >= sleep >> TEO_SUM_SHIFT ||
 		    !teo_deeper_fits(drv, dev, latency_req, table, state, sleep))
 			return state;
 		if (drv->states[state].target_residency_ns > tick)

@@ -106,8 +106,9 @@ static void test_gain(struct kunit *test)
 		{ NSEC_PER_SEC, 0, -TEO_ONE },
 		{ NSEC_PER_SEC, KTIME_MAX, 2 * TEO_ONE },
 		{ 1, KTIME_MAX, 2 * TEO_ONE },
-		/* State 0's is never asked for, but must do no harm. */
-		{ 0, KTIME_MAX, -TEO_ONE },
+		{ 0, 0, -TEO_ONE },
+		{ 0, 1, 0 },
+		{ 0, KTIME_MAX, 2 * TEO_ONE },
 	};
 	struct teo_column col;
 	int i, gain;
@@ -351,7 +352,7 @@ static void test_history(struct kunit *test)
 
 		set_up(f, c->states, c->tick);
 		live_through(f, c);
-		state = decide(f, c->limit, KTIME_MAX, c->tick, c->tick, &stop);
+		state = decide(f, c->limit, SEC, c->tick, c->tick, &stop);
 		KUNIT_EXPECT_EQ_MSG(test, state, c->state, "%s", c->name);
 		KUNIT_EXPECT_EQ_MSG(test, stop, c->stop, "%s", c->name);
 	}
@@ -477,17 +478,20 @@ struct rest_case {
 };
 
 /*
- * How a CPU comes to rest that had work at regular times. C8 of Alder Lake needs
- * less than 2 ms, C10 3.5 ms; C9 of Skylake needs 5 ms, more than a tick period.
+ * How a CPU comes to rest for a second that had work at regular times. C8 of Alder Lake
+ * needs less than 2 ms, C10 3.5 ms; C9 of Skylake needs 5 ms, more than a tick period.
+ * The first idle time is longer than expected, as nothing is.
  */
 static const struct rest_case rest_cases[] = {
-	{ "C8, long idle times not ruled out", &adl, 4 * MS, 2 * MS, 0, 254, 4, false },
-	{ "C8, long idle times ruled out", &adl, 4 * MS, 2 * MS, 0, 255, 4, true },
-	{ "C8, and one long idle time", &adl, 4 * MS, 2 * MS, 4 * MS, 300, 4, false },
+	{ "C8, after less than a second", &adl, 4 * MS, 2 * MS, 0, 500, 4, false },
+	{ "C8, after a second", &adl, 4 * MS, 2 * MS, 0, 502, 4, true },
+	{ "C8, and one for C10", &adl, 4 * MS, 2 * MS, 8 * MS, 600, 4, false },
+	{ "C1E, after a second", &adl, MS, 500 * US, 0, 2100, 2, true },
+	{ "C1E, and one for C8", &adl, MS, 500 * US, 3 * MS, 2100, 2, false },
 	{ "C10 is worth it", &adl, 4 * MS, 5 * MS, 0, 300, 5, true },
-	{ "C9 outlasts the tick: the timer decides", &skl, 4 * MS, 6500 * US, 0, 100, 8, true },
-	{ "C9, long idle times ruled out", &skl, 4 * MS, 6500 * US, 0, 255, 7, true },
-	{ "C9, and one long idle time", &skl, 4 * MS, 6500 * US, 8 * MS, 300, 8, true },
+	{ "C9 outlasts the tick: the timer decides", &skl, 4 * MS, 6500 * US, 0, 150, 8, true },
+	{ "C9, after a second", &skl, 4 * MS, 6500 * US, 0, 156, 7, true },
+	{ "C9, and one for C10", &skl, 4 * MS, 6500 * US, 15 * MS, 300, 8, true },
 	{ "C9 does not outlast the tick", &skl, 10 * MS, 6500 * US, 0, 100, 7, false },
 };
 
@@ -513,6 +517,29 @@ static void test_rest(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, state, c->state, "%s", c->name);
 		KUNIT_EXPECT_EQ_MSG(test, stop, c->stop, "%s", c->name);
 	}
+}
+
+/* The sum of idle times does not wrap, and is never as long as a timer that is not there. */
+static void test_sum(struct kunit *test)
+{
+	struct fixture *f = new_fixture(test);
+	bool stop;
+	int n;
+
+	set_up(f, &adl, 4 * MS);
+	for (n = 0; n < 50; n++)
+		teo_learn(&f->row, &f->table, 2 * MS, false);
+	f->row.since_long = U32_MAX - 1;
+	teo_learn(&f->row, &f->table, 2 * MS, false);
+	decide(f, NO_LIMIT, 4000LL * SEC, 4 * MS, 4 * MS, &stop);
+	KUNIT_EXPECT_TRUE(test, stop);
+	decide(f, NO_LIMIT, KTIME_MAX, 4 * MS, 4 * MS, &stop);
+	KUNIT_EXPECT_FALSE(test, stop);
+
+	/* Long ones do not count, be they expected or not. */
+	for (n = 0; n < 50; n++)
+		teo_learn(&f->row, &f->table, 8 * MS, false);
+	KUNIT_EXPECT_EQ(test, f->row.since_long, 0);
 }
 
 /* Once the tick is stopped it stays so, where it would have been kept. */
@@ -667,6 +694,7 @@ static struct kunit_case teo_cases[] = {
 	KUNIT_CASE(test_surely_shallow),
 	KUNIT_CASE(test_deeper_fits),
 	KUNIT_CASE(test_rest),
+	KUNIT_CASE(test_sum),
 	KUNIT_CASE(test_stopped),
 	KUNIT_CASE(test_nets),
 	KUNIT_CASE(test_size),

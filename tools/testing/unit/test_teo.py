@@ -156,6 +156,25 @@ def rest_after_work(trace: Trace) -> None:
         trace.idle(1000 * MS, 1000 * MS)
 
 
+def rest_after_much_work(trace: Trace) -> None:
+    """A third of a second of idle times for a middle state, and then a second."""
+    for n in range(3000):
+        trace.idle(1200 * US + n % 60 * US, 1000 * MS)
+        if n % 300 == 299:
+            trace.idle(1000 * MS, 1000 * MS)
+
+
+def some_are_longer(trace: Trace) -> None:
+    """Idle times for a shallow state, and some for a middle one."""
+    for n in range(840):
+        trace.idle(40 * MS if n % 21 == 20 else 760 * US + n % 80 * US, 1000 * MS)
+
+
+def device(trace: Trace) -> None:
+    for n in range(3000):
+        trace.idle(160 * US + n % 80 * US)
+
+
 def beyond_polling(trace: Trace) -> None:
     """What ends by itself while polling is short; what polling gives up is not."""
     for n in range(3000):
@@ -192,6 +211,10 @@ CASES = {
         lambda r: r["more"] < 1.1 and r["ticks"] < 1000, ("--hz", "1000")),
     "steady, quarter of a tick": Case(steady, "{client}", lambda r: r["more"] < 1.15),
     "rest after work": Case(rest_after_work, "skl", lambda r: r["more"] < 1.1),
+    "rest after much work": Case(rest_after_much_work, "spr", lambda r: r["more"] < 1.5),
+    "some are longer": Case(some_are_longer, "{beyond}",
+        lambda r: r["more"] < 1.4, ("--hz", "1000")),
+    "C1 of ACPI": Case(device, "{acpi}", lambda r: r["more"] < 1.1),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
         lambda r: r["tick_stops"] < 5, ("--hz", "1000")),
@@ -217,6 +240,9 @@ CASES = {
 }
 
 TABLES = {
+    "acpi": "POLL 0 0 polling\nC1 0 0\n",
+    "beyond": "POLL 0 0 polling\nC1 2000 2000\nC1E 10000 20000\nC6 133000 600000\n"
+              "C8 480000 50000000 disabled\n",
     "slow": "POLL 0 0 polling\nC1 1000 1000\nC6 600000 800000\n",
     "halts": "C1 0 0\nC6 133000 600000\n",
     "disabled": "POLL 0 0 polling disabled\nC1 1000 1000\nC6 133000 600000\n",
