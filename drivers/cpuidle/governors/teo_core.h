@@ -162,7 +162,7 @@ static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 	if (worth_stop && teo_long(row, table, idle))
 		row->since_long = 0;
 	else if (worth_stop && !timer)
-		row->since_long = min(row->since_long + (idle >> TEO_SUM_SHIFT), U32_MAX);
+		row->since_long = min_t(s64, row->since_long + (idle >> TEO_SUM_SHIFT), U32_MAX);
 
 	for (i = 1; i <= table->nr_states; i++) {
 		int more = teo_gain(&table->column[i], idle) - row->score[i];

@@ -194,7 +194,7 @@ def run(job: Job, args: argparse.Namespace, governors: list[str]) -> list[dict]:
 def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> dict[tuple, Runs]:
     """By table, HZ, share and set."""
     found: dict[tuple, Runs] = {}
-    begin = time.monotonic()
+    begin, terminal = time.monotonic(), sys.stderr.isatty()
     with ThreadPoolExecutor(args.jobs) as pool:
         waiting = {pool.submit(run, job, args, governors): job for job in jobs}
         for number, future in enumerate(as_completed(waiting), 1):
@@ -204,11 +204,10 @@ def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> 
                 cell.setdefault(line["trace"], {}).update(
                     line["governors"] if job.price is None else
                     {f"{name} {job.price:g}": of for name, of in line["governors"].items()})
-            if not args.quiet:
-                print(f"\r{number} of {len(jobs)} replays, {time.monotonic() - begin:.0f} s",
-                      end="", file=sys.stderr, flush=True)
-    if not args.quiet:
-        print(file=sys.stderr)
+            if not args.quiet and (terminal or number % 20 == 0 or number == len(jobs)):
+                print(f"{number} of {len(jobs)} replays, {time.monotonic() - begin:.0f} s",
+                      end="\r" if terminal and number < len(jobs) else "\n", file=sys.stderr,
+                      flush=True)
     return found
 
 
