@@ -483,10 +483,11 @@ struct rest_case {
  * The first idle time is longer than expected, as nothing is.
  */
 static const struct rest_case rest_cases[] = {
-	{ "C8, after less than a second", &adl, 4 * MS, 2 * MS, 0, 500, 4, false },
+	{ "C8, after less than a second", &adl, 4 * MS, 2 * MS, 0, 501, 4, false },
 	{ "C8, after a second", &adl, 4 * MS, 2 * MS, 0, 502, 4, true },
 	{ "C8, and one for C10", &adl, 4 * MS, 2 * MS, 8 * MS, 600, 4, false },
 	{ "C1E, after a second", &adl, MS, 500 * US, 0, 2100, 2, true },
+	{ "C1E, and one hardly for C8", &adl, MS, 500 * US, 2 * MS, 2100, 2, true },
 	{ "C1E, and one for C8", &adl, MS, 500 * US, 3 * MS, 2100, 2, false },
 	{ "C10 is worth it", &adl, 4 * MS, 5 * MS, 0, 300, 5, true },
 	{ "C9 outlasts the tick: the timer decides", &skl, 4 * MS, 6500 * US, 0, 150, 8, true },

@@ -127,11 +127,12 @@ def too_short_for_c2(trace: Trace) -> None:
 
 
 def soon_after_the_tick(trace: Trace) -> None:
-    """100 ticks each after which something comes at once; then nothing for 200 ms."""
-    for _ in range(10):
-        for _ in range(100):
-            trace.idle(1020 * US, before_tick=3990 * US)
-        trace.idle(200 * MS, before_tick=3990 * US)
+    """Something comes soon after a tick, seldom after the third or ninth; then 200 ms nothing."""
+    for n in range(2000):
+        more = 8 if n % 100 == 50 else 2 if n % 10 == 5 else 0
+        trace.idle(1020 * US + more * MS, before_tick=3990 * US)
+        if n % 200 == 199:
+            trace.idle(200 * MS, before_tick=3990 * US)
 
 
 def long_between_middle(trace: Trace) -> None:
@@ -170,6 +171,12 @@ def some_are_longer(trace: Trace) -> None:
         trace.idle(40 * MS if n % 21 == 20 else 760 * US + n % 80 * US, 1000 * MS)
 
 
+def far_timer(trace: Trace) -> None:
+    """The tick is kept, and ends three parts of each idle time; the first of a kind counts."""
+    for n in range(3000):
+        trace.idle(3800 * US + n * 7 % 400 * US, 20000 * MS)
+
+
 def device(trace: Trace) -> None:
     for n in range(3000):
         trace.idle(160 * US + n % 80 * US)
@@ -196,7 +203,7 @@ CASES = {
         lambda r: r["ticks"] < 30, ("--latency-ns", "1000")),
     "idle, deep states disabled": Case(idle_for_long, "{shallow}", lambda r: r["ticks"] < 30),
     "soon after the tick": Case(soon_after_the_tick, "spr-c02",
-        lambda r: r["ticks"] <= 10 * (100 + 4), ("--hz", "1000")),
+        lambda r: r["ticks"] <= 2000 + 2 * 200 + 8 * 20 + 10 * 4, ("--hz", "1000")),
     "idle, deepest beyond the tick": Case(idle_for_long, "skl",
         lambda r: r["ticks"] < 30 and r["more"] < 1.02),
     "long after short": Case(long_after_short, "c1-c6", lambda r: r["ticks"] <= 20 * (3 + 1)),
@@ -214,6 +221,7 @@ CASES = {
     "rest after much work": Case(rest_after_much_work, "spr", lambda r: r["more"] < 1.5),
     "some are longer": Case(some_are_longer, "{beyond}",
         lambda r: r["more"] < 1.4, ("--hz", "1000")),
+    "far timer": Case(far_timer, "{client}", lambda r: r["more"] < 1.45, ("--hz", "1000")),
     "C1 of ACPI": Case(device, "{acpi}", lambda r: r["more"] < 1.1),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
