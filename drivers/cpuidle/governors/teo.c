@@ -32,12 +32,12 @@
  * *The tick* is stopped if the next timer is at least a period away and stopping
  * gains, like a state that needs a quarter of a period. It ends a stay that turns out
  * too long, so it is kept while a state deeper than the one that is entered could
- * become worth it before the timer. Where idle times were as expected for as long as the
- * timer is away, it is stopped nevertheless, because a tick for nothing costs, too. If
- * the state that is entered needs more than a tick period, the time to the timer alone
- * decides instead, as it does after ticks or time limits in a row (at least three, and
- * as many as there are ticks in what the deepest state needs), or if the tick is stopped
- * already and the timer is more than a period away.
+ * become worth it before the timer. A tick for nothing costs, too: it is stopped once
+ * idle times that were as expected, less the longer ones, add up to the time to the
+ * timer. If the state that is entered needs more than a tick period, the time to the
+ * timer alone decides instead, as it does after ticks or time limits in a row (at least
+ * three, and as many as there are ticks in what the deepest state needs), or if the tick
+ * is stopped already and the timer is more than a period away.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time, so the governor observes it

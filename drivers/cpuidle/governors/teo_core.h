@@ -68,7 +68,7 @@ struct teo_table {
  * struct teo_row - what is known of one kind of situation
  * @score: decaying mean of the gains, up to TEO_SCORE_MOST, per column but that of state 0
  * @events: number of events seen, up to what TEO_MEMORY can tell apart
- * @since_long: sum of idle times worth a stop of the tick, since a long one
+ * @in_vain: sum of idle times worth a stop of the tick, less the long ones
  *
  * A new row has scores of 0, with which no state is worth entering. Otherwise the
  * first event of each of many rows would enter the deepest state.
@@ -76,7 +76,7 @@ struct teo_table {
 struct teo_row {
 	s16 score[TEO_COLUMNS];
 	u8 events;
-	u32 since_long;
+	u32 in_vain;
 };
 
 /* C1 of ACPI may have a latency and a residency of 0. It is always worth it. */
@@ -160,9 +160,9 @@ static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 	int shift = teo_count_event(&row->events), i;
 
 	if (worth_stop && teo_long(row, table, idle))
-		row->since_long = 0;
+		row->in_vain -= min_t(s64, row->in_vain, idle >> TEO_SUM_SHIFT);
 	else if (worth_stop && !timer)
-		row->since_long = min_t(s64, row->since_long + (idle >> TEO_SUM_SHIFT), U32_MAX);
+		row->in_vain = min_t(s64, row->in_vain + (idle >> TEO_SUM_SHIFT), U32_MAX);
 
 	for (i = 1; i <= table->nr_states; i++) {
 		int more = teo_gain(&table->column[i], idle) - row->score[i];
@@ -284,7 +284,7 @@ static inline int teo_decide(const struct cpuidle_driver *drv,
 		return state;
 	if (teo_wants_tick_stopped(row, table, sleep, tick)) {
 		*stop = true;
-		if (!row || row->since_long >= sleep >> TEO_SUM_SHIFT ||
+		if (!row || row->in_vain >= sleep >> TEO_SUM_SHIFT ||
 		    !teo_deeper_fits(drv, dev, latency_req, table, state, sleep))
 			return state;
 		if (drv->states[state].target_residency_ns > tick)

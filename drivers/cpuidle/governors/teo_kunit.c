@@ -485,14 +485,16 @@ struct rest_case {
 static const struct rest_case rest_cases[] = {
 	{ "C8, after less than a second", &adl, 4 * MS, 2 * MS, 0, 501, 4, false },
 	{ "C8, after a second", &adl, 4 * MS, 2 * MS, 0, 502, 4, true },
-	{ "C8, and one for C10", &adl, 4 * MS, 2 * MS, 8 * MS, 600, 4, false },
+	{ "C8, and 8 ms for C10 do not make up for a second", &adl, 4 * MS, 2 * MS, 8 * MS, 600, 4,
+	  true },
+	{ "C8, and one for C10", &adl, 4 * MS, 2 * MS, 400 * MS, 600, 4, false },
 	{ "C1E, after a second", &adl, MS, 500 * US, 0, 2100, 2, true },
-	{ "C1E, and one hardly for C8", &adl, MS, 500 * US, 2 * MS, 2100, 2, true },
-	{ "C1E, and one for C8", &adl, MS, 500 * US, 3 * MS, 2100, 2, false },
+	{ "C1E, and one hardly for C8", &adl, MS, 500 * US, 2 * MS, 1999, 2, true },
+	{ "C1E, and one for C8", &adl, MS, 500 * US, 3 * MS, 1999, 2, false },
 	{ "C10 is worth it", &adl, 4 * MS, 5 * MS, 0, 300, 5, true },
 	{ "C9 outlasts the tick: the timer decides", &skl, 4 * MS, 6500 * US, 0, 150, 8, true },
 	{ "C9, after a second", &skl, 4 * MS, 6500 * US, 0, 156, 7, true },
-	{ "C9, and one for C10", &skl, 4 * MS, 6500 * US, 15 * MS, 300, 8, true },
+	{ "C9, and one for C10", &skl, 4 * MS, 6500 * US, 1200 * MS, 300, 8, true },
 	{ "C9 does not outlast the tick", &skl, 10 * MS, 6500 * US, 0, 100, 7, false },
 };
 
@@ -530,17 +532,18 @@ static void test_sum(struct kunit *test)
 	set_up(f, &adl, 4 * MS);
 	for (n = 0; n < 50; n++)
 		teo_learn(&f->row, &f->table, 2 * MS, false);
-	f->row.since_long = U32_MAX - 1;
+	f->row.in_vain = U32_MAX - 1;
 	teo_learn(&f->row, &f->table, 2 * MS, false);
 	decide(f, NO_LIMIT, 4000LL * SEC, 4 * MS, 4 * MS, &stop);
 	KUNIT_EXPECT_TRUE(test, stop);
 	decide(f, NO_LIMIT, KTIME_MAX, 4 * MS, 4 * MS, &stop);
 	KUNIT_EXPECT_FALSE(test, stop);
 
-	/* Long ones do not count, be they expected or not. */
-	for (n = 0; n < 50; n++)
+	/* Long ones are taken off, be they expected or not. */
+	f->row.in_vain = 40 * 7812 - 100;
+	for (n = 0; n < 40; n++)
 		teo_learn(&f->row, &f->table, 8 * MS, false);
-	KUNIT_EXPECT_EQ(test, f->row.since_long, 0);
+	KUNIT_EXPECT_EQ(test, f->row.in_vain, 0);
 }
 
 /* Once the tick is stopped it stays so, where it would have been kept. */
