@@ -21,6 +21,9 @@ from .. import git, paths, proc
 FILE = Path(__file__).with_name("figures.toml")
 #: What differs on a newer base. It counts for figures that name it.
 NEWER = re.compile(r"patches/\d+\.\d+\b")
+#: No kernel that is measured differs by these.
+TEXT = re.compile(r"/cover-letter$|_kunit\.c$")
+COMMENT = re.compile(r"""("(?:\\.|[^"\\\n])*"|'\\?.')|/\*.*?\*/|//[^\n]*""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,14 @@ def load(file: Path = FILE) -> list[Figure]:
 
 @functools.cache
 def _code(top: Path, blob: str) -> str:
-    """Of a patch, what stands below its message."""
-    message, _, code = git.run("cat-file", "blob", blob, repo=top).partition("\n---\n")
-    return code or message
+    """What a compiler reads of a patch or of a file in C."""
+    text = git.run("cat-file", "blob", blob, repo=top)
+    message, _, code = text.partition("\n---\n")
+    return code or " ".join(COMMENT.sub(r"\1 ", message).split())
 
 
 def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") -> str:
-    """Of the content of files and directories, as committed, without messages of patches."""
+    """Of the content of files and directories, as committed, without messages and comments."""
     content = []
     for path in sorted(inputs):
         listed = git.run("ls-tree", "-r", commit, "--", path, repo=top)
@@ -60,9 +64,9 @@ def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") 
         for line in listed.splitlines():
             if NEWER.search(line) and not NEWER.match(path):
                 continue
-            if line.endswith(".patch"):
-                line = _code(top, line.split()[2])
-            if not line.endswith("/cover-letter"):
+            if line.endswith((".patch", ".c", ".h")):
+                line = f"{line.split()[3]} {_code(top, line.split()[2])}"
+            if not TEXT.search(line):
                 content.append(line)
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:12]
 

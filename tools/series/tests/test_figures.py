@@ -75,6 +75,18 @@ def test_words_of_a_patch_make_nothing_older(top: Path) -> None:
     assert version("x", "+1") == version("y", "+1") != version("y", "+2")
 
 
+def test_comments_and_unit_tests_make_nothing_older(top: Path) -> None:
+    def version(code: str, test: str = "") -> str:
+        commit(top, **{"lib/a.c": f"{code}\n", "lib/a_kunit.c": f"/* {test} */\n"})
+        return figures.version(["lib"], top)
+
+    before = version("int a;")
+    assert before == version("/*\n * \"x\n */\nint a; // y", "z")
+    assert before != version("int b;")
+    assert version('f("/* x */");') != version('f("/* y */");')
+    assert version("f('\"'); /* x */") == version("f('\"'); /* y */")
+
+
 def test_patches_of_a_newer_base_count_where_they_are_named(top: Path) -> None:
     def versions(there: str) -> list[str]:
         commit(top, **{"patches/0001-x.patch": "x\n", "patches/7.3/0001-x.patch": f"{there}\n"})
