@@ -92,7 +92,7 @@ struct teo_pending {
  * @nr_pending: number of situations in @pending
  * @safety_nets: wake-ups in a row by the own tick or a time limit
  * @nets: after so many of them only the timer counts
- * @last_class: class of the last idle time
+ * @last_class: class of the last idle time, or of the present one after a tick
  * @end: how the last idle time ended
  * @reflected: the last decision was carried out
  * @pending: situations to learn for when the idle time is over

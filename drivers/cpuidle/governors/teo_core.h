@@ -266,8 +266,8 @@ static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
  * @stop: whether the tick is stopped; set if it is to be
  *
  * Without the tick, a stay that is too long for its state lasts until the timer. So
- * the tick is kept if a deeper state could become worth it until then, but not for
- * longer than such a stay. If it comes too soon for the state, the timer alone decides.
+ * the tick is kept if a deeper state could become worth it until then and the row's
+ * in_vain is less. If the tick comes too soon for the state, the timer alone decides.
  *
  * Return: the state.
  */

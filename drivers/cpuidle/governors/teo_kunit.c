@@ -58,6 +58,13 @@ static struct fixture *new_fixture(struct kunit *test)
 	return f;
 }
 
+/* Idle times of one length, ended by something else than the timer */
+static void learn(struct fixture *f, int times, s64 idle)
+{
+	while (times--)
+		teo_learn(&f->row, &f->table, idle, false);
+}
+
 /* Start anew, with nothing learned. */
 static void set_up(struct fixture *f, const struct test_table *t, s64 tick)
 {
@@ -129,12 +136,11 @@ static void test_learn(struct kunit *test)
 {
 	static const s64 idles[] = { 0, 3 * US, 15 * US, 500 * US, 900 * US, 4 * MS, KTIME_MAX };
 	struct fixture *f = new_fixture(test);
-	int i, n, col, gain;
+	int i, col, gain;
 
 	for (i = 0; i < ARRAY_SIZE(idles); i++) {
 		set_up(f, &hsx, 4 * MS);
-		for (n = 0; n < 1000; n++)
-			teo_learn(&f->row, &f->table, idles[i], false);
+		learn(f, 1000, idles[i]);
 		for (col = 1; col <= f->table.nr_states; col++) {
 			gain = min(teo_gain(&f->table.column[col], idles[i]), TEO_ONE / 2);
 			KUNIT_EXPECT_LE_MSG(test, abs(f->row.score[col] - gain),
@@ -148,13 +154,10 @@ static void test_learn(struct kunit *test)
 static void test_learn_short(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
-	int n;
 
 	set_up(f, &spr, 4 * MS);
-	for (n = 0; n < 300; n++)
-		teo_learn(&f->row, &f->table, KTIME_MAX, false);
-	for (n = 0; n < 10; n++)
-		teo_learn(&f->row, &f->table, 726 * US, false);
+	learn(f, 300, KTIME_MAX);
+	learn(f, 10, 726 * US);
 	KUNIT_EXPECT_GT(test, f->row.score[3], 0);
 	teo_learn(&f->row, &f->table, 726 * US, false);
 	KUNIT_EXPECT_LE(test, f->row.score[3], 0);
@@ -164,14 +167,13 @@ static void test_learn_short(struct kunit *test)
 static void test_learn_weights(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
-	int n, before;
+	int before;
 
 	set_up(f, &spr, 4 * MS);
 	teo_learn(&f->row, &f->table, 0, false);
 	KUNIT_EXPECT_EQ(test, f->row.score[3], -TEO_ONE / 2);
 
-	for (n = 0; n < 300; n++)
-		teo_learn(&f->row, &f->table, 0, false);
+	learn(f, 300, 0);
 	before = f->row.score[3];
 	teo_learn(&f->row, &f->table, KTIME_MAX, false);
 	KUNIT_EXPECT_LE(test, abs(f->row.score[3] - before - 3 * TEO_ONE / 16), 1);
@@ -185,8 +187,7 @@ static void test_learn_timer(struct kunit *test)
 	int n, col;
 
 	set_up(f, &spr, 4 * MS);
-	for (n = 0; n < 100; n++)
-		teo_learn(&f->row, &f->table, 1400 * US, false);
+	learn(f, 100, 1400 * US);
 	before = f->row;
 	teo_learn(&f->row, &f->table, 3 * US, true);
 	for (col = 1; col <= f->table.nr_states; col++)
@@ -431,13 +432,12 @@ static void test_surely_shallow(struct kunit *test)
 		{ &poll_only, 450 * US, 1, true },
 	};
 	struct fixture *f = new_fixture(test);
-	int i, n;
+	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		set_up(f, cases[i].states, 4 * MS);
 		KUNIT_EXPECT_FALSE(test, teo_surely_shallow(&f->row, cases[i].deep));
-		for (n = 0; n < 500; n++)
-			teo_learn(&f->row, &f->table, cases[i].idle, false);
+		learn(f, 500, cases[i].idle);
 		KUNIT_EXPECT_EQ_MSG(test, teo_deep_column(&f->drv), cases[i].deep,
 				    "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, teo_surely_shallow(&f->row, cases[i].deep),
@@ -501,15 +501,14 @@ static const struct rest_case rest_cases[] = {
 static void test_rest(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
-	int i, n, state;
+	int i, state;
 	bool stop;
 
 	for (i = 0; i < ARRAY_SIZE(rest_cases); i++) {
 		const struct rest_case *c = &rest_cases[i];
 
 		set_up(f, c->states, c->tick);
-		for (n = 0; n < c->events; n++)
-			teo_learn(&f->row, &f->table, c->idle, false);
+		learn(f, c->events, c->idle);
 		/* What a timer ends says nothing about long ones. */
 		teo_learn(&f->row, &f->table, c->idle, true);
 		if (c->other) {
@@ -527,11 +526,9 @@ static void test_sum(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
 	bool stop;
-	int n;
 
 	set_up(f, &adl, 4 * MS);
-	for (n = 0; n < 50; n++)
-		teo_learn(&f->row, &f->table, 2 * MS, false);
+	learn(f, 50, 2 * MS);
 	f->row.in_vain = U32_MAX - 1;
 	teo_learn(&f->row, &f->table, 2 * MS, false);
 	decide(f, NO_LIMIT, 4000LL * SEC, 4 * MS, 4 * MS, &stop);
@@ -541,8 +538,7 @@ static void test_sum(struct kunit *test)
 
 	/* Long ones are taken off, be they expected or not. */
 	f->row.in_vain = 40 * 7812 - 100;
-	for (n = 0; n < 40; n++)
-		teo_learn(&f->row, &f->table, 8 * MS, false);
+	learn(f, 40, 8 * MS);
 	KUNIT_EXPECT_EQ(test, f->row.in_vain, 0);
 }
 
@@ -551,11 +547,9 @@ static void test_stopped(struct kunit *test)
 {
 	struct fixture *f = new_fixture(test);
 	bool stop;
-	int n;
 
 	set_up(f, &adl, 4 * MS);
-	for (n = 0; n < 50; n++)
-		teo_learn(&f->row, &f->table, 2 * MS, false);
+	learn(f, 50, 2 * MS);
 	decide(f, NO_LIMIT, SEC, 4 * MS, 4 * MS, &stop);
 	KUNIT_EXPECT_FALSE(test, stop);
 	stop = true;
