@@ -62,12 +62,11 @@ def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") 
         if not listed:
             raise Fail(f"{FILE.name}: {path} is not in the repository")
         for line in listed.splitlines():
-            if NEWER.search(line) and not NEWER.match(path):
+            if TEXT.search(line) or NEWER.search(line) and not NEWER.match(path):
                 continue
             if line.endswith((".patch", ".c", ".h")):
                 line = f"{line.split()[3]} {_code(top, line.split()[2])}"
-            if not TEXT.search(line):
-                content.append(line)
+            content.append(line)
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:12]
 
 

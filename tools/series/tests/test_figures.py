@@ -77,7 +77,7 @@ def test_words_of_a_patch_make_nothing_older(top: Path) -> None:
 
 def test_comments_and_unit_tests_make_nothing_older(top: Path) -> None:
     def version(code: str, test: str = "") -> str:
-        commit(top, **{"lib/a.c": f"{code}\n", "lib/a_kunit.c": f"/* {test} */\n"})
+        commit(top, **{"lib/a.c": f"{code}\n", "lib/a_kunit.c": f"int {test}c;\n"})
         return figures.version(["lib"], top)
 
     before = version("int a;")
