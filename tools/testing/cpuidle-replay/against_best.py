@@ -27,7 +27,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
+
+import generate_traces
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parents[2] / "build/replay/governor-replay"
@@ -301,13 +303,16 @@ def tables(cells: list[Cell], margin: float, cost_margin: float) -> dict[str, li
 
 def over_all(kind: str, cells: list[Cell]) -> str:
     low = min(cells, key=lambda c: c.energy_closed)
+    more = [t.energy / t.best for c in cells for t in c.traces]
     return (f"{kind}, over all cells: energy {mean(c.energy_closed for c in cells):.0f} % closed (least"
             f" {low.energy_closed:.0f} % in {low.table} {low.hz} {low.share}), adequate"
             f" {mean(c.adequate_closed for c in cells):.0f} % (least"
             f" {min(c.adequate_closed for c in cells):.0f} %), waiting"
             f" {mean(100 * (c.wait / c.wait_best - 1) for c in cells):+.0f} % over the shortest"
             f" (most {max(100 * (c.wait / c.wait_best - 1) for c in cells):+.0f} %), dominated in"
-            f" {sum(bool(c.dominated) for c in cells)} of {len(cells)}")
+            f" {sum(bool(c.dominated) for c in cells)} of {len(cells)}; energy of a trace over its best:"
+            f" {(geometric_mean(more) - 1) * 100:+.1f} %,"
+            f" {', '.join(f'{k:g} times in {sum(m >= k for m in more)}' for k in (1.1, 1.6, 2))} of {len(more)}")
 
 
 def available(program: Path) -> list[str]:
@@ -328,6 +333,8 @@ def find_traces(args: argparse.Namespace, scratch: Path) -> dict[str, list[Path]
                           args.seeds))
         for seed, directory in names.items():
             sets[f"seed {seed}"] = sorted(directory.iterdir())
+    if args.modes:
+        sets["modes"] = generate_traces.write(scratch / "modes", args.modes[1], number_modes=args.modes[0])
     if args.only:
         sets = {name: [f for f in files if f.name.split(".")[0] in args.only] for name, files in sets.items()}
     return {name: files for name, files in sets.items() if files}
@@ -339,6 +346,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--traces", type=Path, nargs="*", default=[HERE / "traces"],
                         help="files, or directories of them (default: traces/)")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3], help="of generate_traces.py (default: 1 2 3)")
+    parser.add_argument("--modes", type=int, nargs=2, metavar=("N", "SEED"), help="N loads of a few lengths, the timer far away")
     parser.add_argument("--only", nargs="+", metavar="TRACE", help="these traces alone")
     parser.add_argument("--states", nargs="+", default=["spr-c02", "skx", "hsx", "c1-c6", "skl", "adl",
                                                         "amd-rome", "amd-milan", "amd-genoa", "amd-turin"])
@@ -365,6 +373,7 @@ def arguments() -> argparse.Namespace:
     if args.published:
         args.traces = [HERE / "traces", HERE / "traces/guests", HERE / "traces/held-out"]
         args.seeds, args.curve, args.exit_latency = [606, 707], [0, 1, 2, 4], ["full", "half", "150"]
+        args.modes = [40, 808]
         args.csv = HERE.parents[2] / "results/replay"
     return args
 

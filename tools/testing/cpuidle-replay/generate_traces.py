@@ -228,7 +228,30 @@ def drawn(rng: random.Random) -> Load:
     return chosen[0] if len(chosen) == 1 else switching(*chosen, stay=between(3 * MS, 500 * MS))
 
 
+def modes(rng: random.Random) -> Load:
+    """Idle times of up to three lengths, in turns or drawn, long before the next timer. It is for
+    rules of the tick: what is wrong with a choice lasts until the timer."""
+    lengths = [10 ** rng.uniform(4, 7.7) for _ in range(rng.choice((1, 2, 2, 3, 3)))]
+    weights = [10 ** rng.uniform(-2, 0) for _ in lengths]
+    runs = [rng.choice((1, 1, 3, 20, 200, 600)) for _ in lengths]
+    far, jitter, busy = 10 ** rng.uniform(8, 9.7), rng.choice((0.02, 0.2, 0.5)), rng.choice((5, 30, 200)) * US
+    in_turns, announced = rng.random() < 0.5, rng.random() < 0.2
+    for_tasks = rng.choice((1, 1, 0.9))
+
+    def load(state: dict, now: int, rng: random.Random) -> Idle:
+        if state.get("left", 0) < 1:
+            mode = state["mode"] = ((state.get("mode", 0) + 1) % len(lengths) if in_turns
+                                    else rng.choices(range(len(lengths)), weights)[0])
+            state["left"] = runs[mode] if in_turns else rng.expovariate(1 / runs[mode]) + 1
+        state["left"] -= 1
+        idle = lengths[state["mode"]] * rng.uniform(1 - jitter, 1 + jitter)
+        timer = idle if announced and state["mode"] == 0 else far
+        return Idle(idle, timer, busy, rng.random() < for_tasks)
+    return load
+
+
 DRAWN, PERIODS_DRAWN = 12, 12000    # how many loads of that kind, and how long they are
+PERIODS_MODES = 8000
 LOADS: dict[str, tuple[int, Load]] = {     # name: periods, load
     "periodic_73": (3000, periodic(73)), "periodic_199": (6000, periodic(199)),
     "periodic_401": (9000, periodic(401)), "jitter_997": (12000, periodic(997, 200 * US)),
@@ -281,13 +304,15 @@ def rows(periods: int, load: Load, rng: random.Random) -> list[str]:
     return lines
 
 
-def write(directory: Path, seed: int, names: list[str] | None = None) -> list[Path]:
-    """All loads, or some; the files written."""
+def write(directory: Path, seed: int, names: list[str] | None = None, number_modes: int = 0) -> list[Path]:
+    """All loads, or some, or so many of modes() alone; the files written."""
     directory.mkdir(parents=True, exist_ok=True)
-    loads = dict(LOADS)
-    for number in range(1, DRAWN + 1):
-        name = f"drawn_{number}"
-        loads[name] = (PERIODS_DRAWN, drawn(random.Random(f"{name} {seed} load")))
+    loads = {} if number_modes else dict(LOADS)
+    kind, count, length, make = (("modes", number_modes, PERIODS_MODES, modes) if number_modes
+                                 else ("drawn", DRAWN, PERIODS_DRAWN, drawn))
+    for number in range(1, count + 1):
+        name = f"{kind}_{number}"
+        loads[name] = (length, make(random.Random(f"{name} {seed} load")))
     written = []
     for name in names or loads:
         periods, load = loads[name]
@@ -302,8 +327,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="where to write NAME.csv")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--modes", type=int, default=0, metavar="N",
+                        help="instead, N loads of a few lengths long before the next timer")
     args = parser.parse_args()
-    write(args.directory, args.seed)
+    write(args.directory, args.seed, number_modes=args.modes)
 
 
 if __name__ == "__main__":

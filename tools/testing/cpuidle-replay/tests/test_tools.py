@@ -34,6 +34,18 @@ def test_generated_traces_are_well_formed(tmp_path: Path, monkeypatch: pytest.Mo
         assert trace.read_bytes() != (tmp_path / "c" / trace.name).read_bytes()
 
 
+def test_modes_are_few_lengths_and_a_timer_far_away(tmp_path: Path) -> None:
+    """But for those that the timer ends."""
+    traces = [list(csv.DictReader(path.read_text().splitlines()[1:]))
+              for path in generate_traces.write(tmp_path, 3, number_modes=30)]
+    assert len(traces) == 30 and {len(t) for t in traces} == {generate_traces.PERIODS_MODES}
+    for trace in traces:
+        assert all(int(row["sleep_ns"]) >= 1e8 for row in trace if row["src"] != "T")
+        lengths = sorted(int(row["wake_ns"]) for row in trace)
+        assert sum(b > 1.2 * a for a, b in zip(lengths, lengths[1:], strict=False)) <= 2
+    assert 0 < sum(any(row["src"] == "T" for row in t) for t in traces) < 15
+
+
 def of(adequate: int, energy: float, stops: int, latency_us: float = 1, wait_us: float = 0) -> dict:
     return {"decisions": 100, "adequate": adequate, "energy": energy, "tick_stops": stops,
             "periods": 50, "wake_latency_ns": 50 * 1000 * latency_us, "waits": 10, "wait_latency_ns": 10 * 1000 * wait_us}

@@ -3,7 +3,7 @@
 # Builds a guest kernel with other options than "make kernel", of which it needs what that
 # leaves: build/studies/KIND-NAME/bzImage. KIND is base, patched, or patched with
 # the base's file of one governor, base-teo or base-schedutil, or with the teo of Linux 7.3,
-# which "make replay TREE=7.3" leaves.
+# which "make replay TREE=7.3" leaves. Where a build fails, no image is left.
 #
 #	kernel.sh KIND NAME OPTION=VALUE...
 set -e
@@ -13,6 +13,8 @@ shift 2
 top=$(cd "$(dirname "$0")"/../../../../.. && pwd)
 out=$top/build/studies
 src=$out/source
+# Else each change between the two touches headers that all depends on.
+[ "$kind" != base ] || src=$src-base
 obj=$src/.obj-$kind-$name
 log=$out/log-$kind-$name
 
@@ -62,6 +64,7 @@ configure()
 }
 
 mkdir -p "$out/$kind-$name"
+rm -f "$out/$kind-$name/bzImage"
 check_out
 mkdir -p "$obj"
 configure "$@"
