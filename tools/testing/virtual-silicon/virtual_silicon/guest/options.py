@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -15,10 +16,14 @@ from .job import Job
 from .pool import Guest, Guests
 
 
+def jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="guests at a time (default: the host's CPUs)")
+
+
 def pool_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--qemu", help="emulator (default: the built one)")
-    add("--jobs", type=int, default=1, help="guests at a time (default 1)")
+    parser.add_argument("--qemu", help="emulator (default: the built one)")
+    jobs(parser)
 
 
 def boot_options(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +72,7 @@ def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
 
 def where(parser: argparse.ArgumentParser, directory: str) -> None:
     """Of each study."""
-    parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
+    jobs(parser)
     parser.add_argument("--out", type=Path, default=paths.BUILD / directory)
 
 

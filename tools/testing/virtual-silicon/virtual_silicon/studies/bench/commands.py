@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 from functools import partial
 from pathlib import Path
 
 from ... import cli, paths
-from ...guest import initramfs
+from ...guest import initramfs, options
 from . import cells, host, loads, report, runner, tables
 
 
@@ -26,8 +25,7 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=machines,
                      default=machines, help="of: " + ", ".join(machines))
     one.add_argument("--qemu", help="emulator (default: the built one)")
-    one.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
-                     help="guests at a time (default: the host's CPUs)")
+    options.jobs(one)
     one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "bench",
                      help="directory for the tables and what was measured")
     one.set_defaults(run=bench)
