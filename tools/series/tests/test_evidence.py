@@ -121,7 +121,7 @@ def hwp() -> list[list[str]]:
         ["teo", f"paced TCP {better('TCP, paced round trip')}, requests "
          f"{better('fio-like, requests')}, pipe {better('pipe, round trips')}"],
         ["C0.2", f"1 us of polling draws {polling('1 us polling, W', 'ours')} W instead of "
-         f"{polling('1 us polling, W', 'base teo')}"],
+         f"{polling('1 us polling, W', 'ours without C0.2')}"],
         ["passive mode in place of HWP", f"performance {passive('i_pstate', 'performance')} of "
          f"the base's schedutil with HWP, {passive('4c', 'performance')} with ours; per watt "
          f"{passive('i_pstate', 'per_watt')} and {passive('4c', 'per_watt')}"],
