@@ -49,9 +49,9 @@ def load(file: Path = FILE) -> list[Figure]:
 @functools.cache
 def _code(top: Path, blob: str) -> str:
     """What a compiler reads of a patch or of a file in C."""
-    text = git.run("cat-file", "blob", blob, repo=top)
-    message, _, code = text.partition("\n---\n")
-    return code or " ".join(COMMENT.sub(r"\1 ", message).split())
+    text = git.run("cat-file", "blob", blob, repo=top) + "\n"
+    message, found, code = text.partition("\n---\n")
+    return code if found else " ".join(COMMENT.sub(r"\1 ", message).split())
 
 
 def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") -> str:

@@ -73,6 +73,7 @@ def test_words_of_a_patch_make_nothing_older(top: Path) -> None:
         return figures.version(["a.patch", "data"], top)
 
     assert version("x", "+1") == version("y", "+1") != version("y", "+2")
+    assert version("x", "") == version("y", "")     # new files alone
 
 
 def test_comments_and_unit_tests_make_nothing_older(top: Path) -> None:
