@@ -304,15 +304,18 @@ def rows(periods: int, load: Load, rng: random.Random) -> list[str]:
     return lines
 
 
+def put_together(make: Callable[[random.Random], Load], count: int, periods: int,
+                 seed: int) -> dict[str, tuple[int, Load]]:
+    """So many loads, by name."""
+    names = [f"{make.__name__}_{number}" for number in range(1, count + 1)]
+    return {name: (periods, make(random.Random(f"{name} {seed} load"))) for name in names}
+
+
 def write(directory: Path, seed: int, names: list[str] | None = None, number_modes: int = 0) -> list[Path]:
     """All loads, or some, or so many of modes() alone; the files written."""
     directory.mkdir(parents=True, exist_ok=True)
-    loads = {} if number_modes else dict(LOADS)
-    kind, count, length, make = (("modes", number_modes, PERIODS_MODES, modes) if number_modes
-                                 else ("drawn", DRAWN, PERIODS_DRAWN, drawn))
-    for number in range(1, count + 1):
-        name = f"{kind}_{number}"
-        loads[name] = (length, make(random.Random(f"{name} {seed} load")))
+    loads = (put_together(modes, number_modes, PERIODS_MODES, seed) if number_modes
+             else LOADS | put_together(drawn, DRAWN, PERIODS_DRAWN, seed))
     written = []
     for name in names or loads:
         periods, load = loads[name]
