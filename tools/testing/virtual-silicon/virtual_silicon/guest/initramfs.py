@@ -76,9 +76,12 @@ def _add_program(archive: Archive, source: Path, target: str) -> None:
             archive.copy(library.resolve(), str(library))
 
 
-def compiled(source: Path, build: Path) -> Path:
-    """Static program from one C file; rebuilt when it or vs-common.h is newer."""
-    target = build / source.stem
+def compiled(source: Path, build: Path, shared: bool = False) -> Path:
+    """Static program from one C file; rebuilt when it or vs-common.h is newer.
+
+    @shared: to be preloaded.
+    """
+    target = build / source.with_suffix(".so" if shared else "").name
     newest = max(path.stat().st_mtime for path in (source, COMMON))
     if target.exists() and target.stat().st_mtime >= newest:
         return target
@@ -86,8 +89,9 @@ def compiled(source: Path, build: Path) -> Path:
     if not compiler:
         raise MissingError("no C compiler (package gcc)")
     build.mkdir(parents=True, exist_ok=True)
-    command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread",
-               "-Wl,--build-id=none", "-I", str(COMMON.parent), "-o", str(target), str(source)]
+    how = ("-shared", "-fPIC") if shared else ("-static", "-pthread")
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", *how, "-Wl,--build-id=none",
+               "-I", str(COMMON.parent), "-o", str(target), str(source)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise GuestError(f"{source.name} does not compile",
@@ -120,7 +124,7 @@ def _add_item(archive: Archive, item: Item, build: Path) -> None:
     if item.kind == "own":
         archive.copy(source, item.target)
     elif item.kind == "compile":
-        archive.copy(compiled(source, build), item.target)
+        archive.copy(compiled(source, build, item.target.endswith(".so")), item.target)
     elif item.kind == "unpack":
         where = build / "packages"
         root = distribution.unpacked(distribution.fetch(item.package, where), where)

@@ -36,13 +36,13 @@ class Setting:
     idle: str = "menu"
     freq_max: str = "-"
     status: str = "-"		# of intel_pstate
-    chains: int = 0
+    features: int = 0		# chains and the choice of CPU, of kernels that have them
     states: str = ""		# idle states that may be used, if not all
 
     @property
     def shell(self) -> str:
         """Sets it up in the guest and fails where that cannot be."""
-        text = f"setup {self.status} {self.governor} {self.idle} {self.freq_max} {self.chains}"
+        text = f"setup {self.status} {self.governor} {self.idle} {self.freq_max} {self.features}"
         return text + f" && only '{self.states}'" * bool(self.states)
 
 
@@ -93,7 +93,7 @@ def intel(wide: str, hwp: str = "") -> tuple[Setting, ...]:
     return (
         Setting("non-inv", Boot("base", PASSIVE, NOT_INVARIANT)),
         *(Setting(word, ours, freq_max=word) for word in ("1c", "3c", "4c", wide) if word),
-        Setting("ours", ours, idle="teo", freq_max="4c", chains=1),
+        Setting("ours", ours, idle="teo", freq_max="4c", features=1),
         Setting("base", base), Setting("stock", stock),
         Setting("performance", base, "performance"),
         Setting("i_pstate", active, "powersave", status="active"),
@@ -107,7 +107,7 @@ def amd() -> tuple[Setting, ...]:
         Setting("base", base), Setting("stock", stock),
         Setting("non-inv", Boot("base", ACPI + " clearcpuid=aperfmperf")),
         *(Setting(word, ours, freq_max=word) for word in ("boost", "midpoint", "nominal")),
-        Setting("ours", ours, idle="teo", freq_max="midpoint", chains=1),
+        Setting("ours", ours, idle="teo", freq_max="midpoint", features=1),
     )
 
 

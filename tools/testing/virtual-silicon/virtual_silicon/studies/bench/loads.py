@@ -121,4 +121,5 @@ def recipe() -> list[Item]:
         *(Item("unpack" if package.unpack else "package", file, file, package.name)
           for package in PACKAGES.values() for file in package.files),
         Item("compile", str(HERE / "stopwatch.c"), "usr/bin/stopwatch"),
+        Item("compile", str(HERE / "disk.c"), "usr/lib/vs/disk.so"),
         *(Item("own", str(HERE / source), f"usr/lib/vs/{target}") for source, target in own)]

@@ -8,9 +8,11 @@
 # UPDATES are writes of the registers that ask for a clock. The output of a load that fails
 # comes after its line.
 
+FEATURES=/sys/kernel/debug/sched/features
 TRACING=/sys/kernel/tracing
 WORK=${WORK:-1}
 SCRIPTS=${SCRIPTS:-/usr/lib/vs}
+DISK=${DISK-LD_PRELOAD=/usr/lib/vs/disk.so}
 PG=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
 
 servers()
@@ -29,7 +31,7 @@ database()
 	touch "$(echo /usr/share/postgresql/*)/snowball_create.sql"
 	su postgres -c "LC_ALL=C $PG/initdb -N -A trust -T simple -E SQL_ASCII /tmp/pg" \
 		>/tmp/database 2>&1 || return
-	su postgres -c "exec $PG/postgres -D /tmp/pg -F -k /tmp -c listen_addresses= \
+	su postgres -c "exec env $DISK $PG/postgres -D /tmp/pg -k /tmp -c listen_addresses= \
 		-c shared_buffers=32MB -c autovacuum=off" >>/tmp/database 2>&1 &
 	sleep 0.5
 	$PG/pgbench -h /tmp -U postgres -q -i postgres >>/tmp/database 2>&1
@@ -45,7 +47,8 @@ prepare()
 }
 
 # Refuses what does not hold. "-" leaves a knob as it is.
-# $1: intel_pstate's status, $2: governor, $3: idle governor, $4: freq_max, $5: chains
+# $1: intel_pstate's status, $2: governor, $3: idle governor, $4: freq_max, $5: 1 for chains and
+# the choice of CPU, where the kernel has them
 setup()
 {
 	[ "$1" = - ] || put "$1" $CPU/intel_pstate/status || return
@@ -53,6 +56,8 @@ setup()
 	put "$3" $CPU/cpuidle/current_governor || return
 	[ "$4" = - ] || put "$4" /sys/module/aperfmperf/parameters/freq_max || return
 	chains "$5" || return
+	! grep -q SIS_SHALLOW $FEATURES ||
+		put "$([ "$5" = 1 ] || echo NO_)SIS_SHALLOW" $FEATURES || return
 	sleep 0.5
 }
 
@@ -66,7 +71,7 @@ dbench_once()
 		'WriteX 9999 2000000000 1 1 NT_STATUS_OK' >>/tmp/dbench.txt
 	# It sleeps for 100 ms before its clients begin.
 	(ulimit -f 1000000
-	 stopwatch -w 100 dbench -c /tmp/dbench.txt -D /tmp -t 9 "$1")
+	 stopwatch -w 100 env $DISK dbench -c /tmp/dbench.txt -D /tmp -t 9 "$1")
 }
 
 # $1: what a transaction is, $2: transactions of each client, $3: clients, $4: seed
@@ -87,7 +92,7 @@ load()
 				tbench -c /usr/share/dbench/client.txt -t 9 "$2" 127.0.0.1 ;;
 	dbench)		dbench_once "$2" ;;
 	pgbench-ro)	pgbench -S $((250 * WORK)) "$2" "$3" ;;
-	pgbench-rw)	pgbench "" $((40 * WORK)) "$2" "$3" ;;
+	pgbench-rw)	pgbench "" $((10 * WORK)) "$2" "$3" ;;
 	netudp)		stopwatch -w 40 -t $((50 * WORK)) iperf3 -c 127.0.0.1 -t 9 -u -b 0 -l "$2" ;;
 	nettcp)		stopwatch -w 40 -t $((50 * WORK)) iperf3 -c 127.0.0.1 -t 9 -l "$2" ;;
 	hackbench)	stopwatch hackbench -g "$2" -l $((40 * WORK)) ;;
