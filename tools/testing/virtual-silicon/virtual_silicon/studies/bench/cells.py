@@ -93,6 +93,7 @@ def intel(wide: str, hwp: str = "") -> tuple[Setting, ...]:
     return (
         Setting("non-inv", Boot("base", PASSIVE, NOT_INVARIANT)),
         *(Setting(word, ours, freq_max=word) for word in ("1c", "3c", "4c", wide) if word),
+        Setting("ours-menu", ours, freq_max="4c", features=1),
         Setting("ours", ours, idle="teo", freq_max="4c", features=1),
         Setting("base", base), Setting("stock", stock),
         Setting("performance", base, "performance"),
@@ -107,6 +108,7 @@ def amd() -> tuple[Setting, ...]:
         Setting("base", base), Setting("stock", stock),
         Setting("non-inv", Boot("base", ACPI + " clearcpuid=aperfmperf")),
         *(Setting(word, ours, freq_max=word) for word in ("boost", "midpoint", "nominal")),
+        Setting("ours-menu", ours, freq_max="midpoint", features=1),
         Setting("ours", ours, idle="teo", freq_max="midpoint", features=1),
     )
 

@@ -53,7 +53,7 @@ TABLES = (
     Table("c02", "POLL and C0.2, over POLL alone", (SAPPHIRE_RAPIDS,), "POLL", ("C0.2",),
           ("c02hack",), published="c02-2023"),
     Table("defaults", "Ours over the base as it is (schedutil, menu)", _ALL, "base",
-          ("4c", "midpoint", "ours", "stock", "i_pstate", "performance"), COMMON),
+          ("ours-menu", "ours", "stock", "i_pstate", "performance"), COMMON),
     Table("newest", "Ours over Debian's 7.3 as it is", _ALL, "stock", ("ours",), COMMON),
 )
 
@@ -205,7 +205,7 @@ def losers(measured: Measured, limit: float = NEUTRAL[0]) -> Grid:
         for machine in table.machines:
             for load in _loads(table, machine, measured):
                 for column in _columns(table, machine):
-                    if column in ("4c", "midpoint", "ours"):
+                    if column in ("ours-menu", "ours"):
                         rows += _worse(measured, machine, column, table.baseline, load, limit)
     return Grid(f"Ours below {limit} of the base or of 7.3; by chance where the interval has 1",
                 rows, "worse")
