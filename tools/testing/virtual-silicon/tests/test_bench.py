@@ -11,6 +11,8 @@ import pwd
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -21,7 +23,7 @@ from typing import Any
 import pytest
 from virtual_silicon import paths, stats
 from virtual_silicon.errors import GuestError, UsageError
-from virtual_silicon.guest import boot, pool
+from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.machine import machine
 from virtual_silicon.studies.bench import cells, host, loads, report, runner, tables
 
@@ -598,6 +600,23 @@ def test_cores_in_turbo_are_of_intel(knobs: host.Knobs) -> None:
     (knobs.root / "proc/cpuinfo").write_text("AuthenticAMD\n")
     assert knobs.lacks(cells.Setting("8c", host._HERE, freq_max="8c")) == "freq_max 8c"
     assert knobs.lacks(cells.Setting("boost", host._HERE, freq_max="boost")) == ""
+
+
+@pytest.mark.parametrize("call", ["fsync", "fdatasync"])
+def test_disk_waits_for_a_rotation(call: str, tmp_path: Path) -> None:
+    """Signals neither shorten it nor make the call fail: PostgreSQL stops if one does."""
+    disk = initramfs.compiled(loads.HERE / "disk.c", tmp_path, shared=True)
+    program = f"""import os, signal, time
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+begin = time.monotonic()
+os.{call}(1)
+took = time.monotonic() - begin
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(took)"""
+    said = subprocess.run([sys.executable, "-c", program], env=os.environ | {"LD_PRELOAD": disk},
+                          capture_output=True, text=True, check=True).stdout
+    assert float(said) >= 60 / 7200
 
 
 def test_host_without_schedutil(knobs: host.Knobs) -> None:
