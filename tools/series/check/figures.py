@@ -22,8 +22,12 @@ FILE = Path(__file__).with_name("figures.toml")
 #: What differs on a newer base. It counts for figures that name it.
 NEWER = re.compile(r"patches/\d+\.\d+\b")
 #: No kernel that is measured differs by these.
-TEXT = re.compile(r"/cover-letter$|_kunit\.c$")
+TEXT = re.compile(r"/cover-letter$|/\d+\.\d+/series$|_kunit\.c$")
 COMMENT = re.compile(r"""("(?:\\.|[^"\\\n])*"|'\\?.')|/\*.*?\*/|//[^\n]*""", re.DOTALL)
+#: Of a patch: documentation, lines of comments, and where a hunk is.
+WORDS = re.compile(r"""^diff\ --git\ a/Documentation/.*?(?=^diff\ --git\ |\Z)
+                       |^[-+ ]{1,2}\s*(?:/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ /][^\n]*)?)\n
+                       |^@@[^@\n]*@@""", re.DOTALL | re.MULTILINE | re.VERBOSE)
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,15 @@ def load(file: Path = FILE) -> list[Figure]:
 
 
 @functools.cache
-def _code(top: Path, blob: str) -> str:
-    """What a compiler reads of a patch or of a file in C."""
+def _code(top: Path, blob: str, kind: str) -> str:
+    """What a program reads of a patch or of a file in C or TOML."""
     text = git.run("cat-file", "blob", blob, repo=top) + "\n"
-    message, found, code = text.partition("\n---\n")
-    return code if found else " ".join(COMMENT.sub(r"\1 ", message).split())
+    if kind == "toml":
+        return repr(tomllib.loads(text))
+    if kind == "patch":
+        _, found, code = text.partition("\n---\n")
+        return WORDS.sub("", code if found else text)
+    return " ".join(COMMENT.sub(r"\1 ", text).split())
 
 
 def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") -> str:
@@ -64,8 +72,8 @@ def version(inputs: Iterable[str], top: Path = paths.TOP, commit: str = "HEAD") 
         for line in listed.splitlines():
             if TEXT.search(line) or NEWER.search(line) and not NEWER.match(path):
                 continue
-            if line.endswith((".patch", ".c", ".h")):
-                line = f"{line.split()[3]} {_code(top, line.split()[2])}"
+            if line.endswith((".patch", ".c", ".h", ".toml")):
+                line = f"{line.split()[3]} {_code(top, line.split()[2], line.rpartition('.')[2])}"
             content.append(line)
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:12]
 

@@ -74,6 +74,20 @@ def test_words_of_a_patch_make_nothing_older(top: Path) -> None:
 
     assert version("x", "+1") == version("y", "+1") != version("y", "+2")
     assert version("x", "") == version("y", "")     # new files alone
+    code = "diff --git a/a.c b/a.c\n@@ -{} +1 @@ f()\n+/*\n+ * {}\n+ */\n+\t*a = 1;\n"
+    text = "diff --git a/Documentation/a.rst b/Documentation/a.rst\n+{}\n"
+    first = version("x", code.format(1, "b") + text.format("c"))
+    assert first == version("x", text.format("d") + code.format(2, "e"))
+    assert first != version("x", code.format(1, "b").replace("*a", "*c") + text.format("c"))
+    assert first != version("x", code.format(1, "b").replace("a.c", "c.c") + text.format("c"))
+
+
+def test_comments_of_a_machine_make_nothing_older(top: Path) -> None:
+    def version(text: str) -> str:
+        commit(top, **{"machines/a.toml": f"{text}\n"})
+        return figures.version(["machines"], top)
+
+    assert version("a = 1\t# x") == version("# y\na = 1") != version("a = 2\t# x")
 
 
 def test_comments_and_unit_tests_make_nothing_older(top: Path) -> None:
