@@ -210,7 +210,7 @@ def load(tools: Path, khz: int, cell: Cell) -> Result | Failure:
          '[ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
          "load", cell.load.name, str(cell.parameter), str(cell.seed)],
         cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE), "WORK": str(WORK),
-                                 "DISK": ""},
+                                    "DISK": ""},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         start_new_session=True)
     try:
