@@ -54,8 +54,7 @@ static void one(struct input *in)
 
 	memset(&table, 0xff, sizeof(table));
 	if (turbo_table_decode(&table, model->layout, base, limits)) {
-		PROPERTY(!table.base || !table.nr_bins);
-		table_is_sound(&table);
+		PROPERTY(!table.nr_bins);
 		return;
 	}
 

@@ -178,16 +178,18 @@ EXPORT_SYMBOL_IF_KUNIT(turbo_model_find);
 
 /*
  * Fill @table from the values of @layout's registers, 0 for those that are missing.
- * Return: 0, or -ENODATA without a base ratio or a bin, as some hypervisors have it.
+ * Return: 0, or -ENODATA without a base ratio or a bin, as some hypervisors have it; the
+ * table has no bins then.
  */
 int turbo_table_decode(struct turbo_table *table, const struct turbo_layout *layout,
 		       u64 base, const u64 *limits)
 {
 	memset(table, 0, sizeof(*table));
 	table->base = (base >> layout->base_shift) & layout->base_mask;
-	layout->decode(table, layout, limits);
+	if (table->base)
+		layout->decode(table, layout, limits);
 
-	return table->base && table->nr_bins ? 0 : -ENODATA;
+	return table->nr_bins ? 0 : -ENODATA;
 }
 EXPORT_SYMBOL_IF_KUNIT(turbo_table_decode);
 
