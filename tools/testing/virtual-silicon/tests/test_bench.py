@@ -26,6 +26,7 @@ from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.machine import machine
 from virtual_silicon.studies.bench import cells, host, loads, report, runner, tables
+from virtual_silicon.studies.sensitivity.variants import COEFFICIENTS
 
 
 def test_welch_by_hand() -> None:
@@ -102,7 +103,7 @@ def test_numbers_of_a_load() -> None:
 
 def test_cells_share_guests() -> None:
     """Each cell in one guest, and a guest has one kernel, machine and command line."""
-    every = cells.all_cells("full")
+    every = cells.all_cells("results") + cells.all_cells("assumptions")
     of = cells.starts(every)
     assert len(set(every)) == len(every)
     assert sorted(map(id, every)) == sorted(id(c) for start in of for c in start.cells)
@@ -110,12 +111,26 @@ def test_cells_share_guests() -> None:
     assert len({s.name for s in of}) == len(of) < len(every) / 5
 
 
+def test_table_of_other_assumptions() -> None:
+    """A row for each, and in it the ratios of both loads; a failed cell is not left out."""
+    results = fake_results({"4c": 0.5}, "assumptions")
+    bad = next(c for c in results if c.machine.variant == "leakage_w x 0.75")
+    results[bad] = runner.Failure("it broke", "")
+    head, *rows = tables.sensitivity(tables.Measured(results)).rows
+    assert [row[0] for row in rows] == list(COEFFICIENTS)
+    good = next(row for row in rows if row[0] == "leakage_w x 1.25")
+    assert dict(zip(head, good))["gitsource-40, performance"].startswith("0.50 (")
+    assert dict(zip(head, good))["tbench-4, performance"].startswith("2.00 (")
+    assert "failed" in next(row for row in rows if row[0] == "leakage_w x 0.75")
+
+
 def test_a_longer_run_keeps_what_a_shorter_one_measured() -> None:
     """Guests under the same names do the same; --machines holds for assumptions too."""
-    short, results, full = ({s.name: s.job().script() for s in cells.starts(cells.all_cells(e))}
-                            for e in loads.EXTENTS)
-    assert short.items() < results.items() < full.items()
-    assert {c.machine.name for c in cells.all_cells("full", [cells.HASWELL])} == {"e5-2670-v3"}
+    short, results, others = ({s.name: s.job().script() for s in cells.starts(cells.all_cells(e))}
+                              for e in loads.EXTENTS)
+    assert short.items() < results.items() and not results.keys() & others.keys()
+    assert len(others) == 4 * len(COEFFICIENTS)
+    assert not cells.all_cells("assumptions", [cells.HASWELL])
 
 
 def test_published() -> None:
@@ -131,10 +146,11 @@ def test_published() -> None:
     assert all(key[4] in {s.name for s in machines[key[1]].settings} for key in found)
 
 
-def fake_results(change: dict[str, float] | None = None) -> runner.Results:
+def fake_results(change: dict[str, float] | None = None,
+                 extent: str = "results") -> runner.Results:
     """Every setting alike but for what @change multiplies a setting's time and power by."""
     out: runner.Results = {}
-    for cell in cells.all_cells("results"):
+    for cell in cells.all_cells(extent):
         by = (change or {}).get(cell.setting.name, 1) * (1 + 0.001 * cell.seed)
         out[cell] = runner.Result(seconds=by, joules=10, amount=100 if cell.load.rate else 1,
                                   mhz=1000, updates=5, value=by if cell.load.prints else None)

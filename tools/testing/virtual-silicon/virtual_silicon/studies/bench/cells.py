@@ -138,13 +138,13 @@ def parameters(machine: Machine, load: Load) -> Sequence[int]:
 
 
 def all_cells(extent: str, machines: Collection[Machine] = MACHINES) -> list[Cell]:
+    if extent == "assumptions":
+        return _other_assumptions() if BROADWELL in machines else []
     found = [Cell(machine, setting, load, parameter, seed, load.extent)
              for machine in machines for setting in machine.settings
              for load in LOADS.values() for parameter in parameters(machine, load)
              for seed in range(1, SEEDS + 1)
              if setting.name in (load.settings or setting.name)]
-    if BROADWELL in machines:
-        found += _other_assumptions()
     wanted = EXTENTS[:EXTENTS.index(extent) + 1]
     return [cell for cell in found if cell.extent in wanted]
 
@@ -157,7 +157,7 @@ def _other_assumptions() -> list[Cell]:
     """The invariance table in short, with each assumption of the model changed."""
     settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
     return [Cell(replace(BROADWELL, settings=settings, variant=variant), setting, LOADS[load],
-                 parameter, seed, "full")
+                 parameter, seed, "assumptions")
             for variant in COEFFICIENTS for setting in settings
             for load, parameter in OTHERWISE for seed in range(1, SEEDS + 1)]
 
@@ -176,8 +176,7 @@ class Start:
     def name(self) -> str:
         number = list(dict.fromkeys(s.boot for s in self.machine.settings)).index(self.boot)
         machine = self.machine.title.replace(", ", "-").replace(" ", "")
-        return (f"{machine}-{self.boot.kernel}{number}-{self.batch}"
-                + "-full" * (self.extent == "full"))
+        return f"{machine}-{self.boot.kernel}{number}-{self.batch}"
 
     def job(self) -> Job:
         """A step per setting; a repetition of a load comes after all others."""

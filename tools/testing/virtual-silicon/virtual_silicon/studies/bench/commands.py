@@ -17,8 +17,8 @@ def add(sub: cli.Commands) -> None:
     machines = [m.name for m in cells.MACHINES]
     one = sub.add_parser("bench", help="the published tables, measured in guests")
     one.add_argument("--extent", default="short", choices=loads.EXTENTS,
-                     help="short (the default), results: tbench and pgbench, too, full: and "
-                     "each assumption of the model changed")
+                     help="short (the default), results: tbench and pgbench, too; assumptions: "
+                     "two loads with each assumption of the model changed")
     one.add_argument("--stock", type=Path, help="package of another kernel, for the column stock")
     one.add_argument("--kept", action="store_true",
                      help="only what has been measured before, without any guest")
@@ -51,8 +51,11 @@ def bench(args: argparse.Namespace) -> int:
     if absent := len(todo) - len(results):
         about["cells not measured, which have -"] = absent
         print(f"{absent} cells have not been measured; - stands for them")
-    print(report.write(out, results, about,
-                       ends=report.verdicts(tables.Measured(results))))
+    measured = tables.Measured(results)
+    if args.extent == "assumptions":
+        print(report.write(out / args.extent, results, about, (), [tables.sensitivity(measured)]))
+    else:
+        print(report.write(out, results, about, ends=report.verdicts(measured)))
     return int(any(isinstance(result, runner.Failure) for result in results.values()))
 
 

@@ -31,8 +31,7 @@ def made_from(digests: Mapping[str, str], command: str) -> dict[str, object]:
 
 def verdicts(measured: Measured) -> list[Grid]:
     of = tables.agreements(measured, tables.published(HERE / "published.csv"))
-    return [tables.losers(measured), tables.agreement(of), tables.apart(of),
-            tables.sensitivity(measured)]
+    return [tables.losers(measured), tables.agreement(of), tables.apart(of)]
 
 
 def _write_tables(out: Path, measured: Measured, of: Iterable[Table], ends: Iterable[Grid],

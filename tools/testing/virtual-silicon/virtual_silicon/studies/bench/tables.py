@@ -337,5 +337,6 @@ def sensitivity(measured: Measured) -> Grid:
         ratios = [measured.ratio(machine, "4c", "non-inv", load, m, n)
                   for load, n in OTHERWISE for m in RATIOS]
         rows.append([machine.variant,
-                     *(f"{r.value:.3f}" if r else "failed" for r in ratios)])
+                     *(f"{r.value:.2f} ({r.low:.2f} to {r.high:.2f})" if r else "failed"
+                       for r in ratios)])
     return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows, "assumptions")
