@@ -110,8 +110,8 @@ def hwp() -> list[list[str]]:
                           **{"frequency governor": "performance"}) for key in ("better %", "±")}
         return f"{row['better %']} ± {row['±']} %"
 
-    def polling(what: str, case: str) -> str:
-        return value("idle/c02.csv", "mean", case=f"no limit, {case}", measure=what)
+    def polling(what: str, case: str, column: str = "mean") -> str:
+        return value("idle/c02.csv", column, case=f"no limit, {case}", measure=what)
 
     def passive(setting: str, measure: str) -> str:
         return value("bench/summary.csv", "value", table="defaults", machine="e3-1240-v5",
@@ -120,8 +120,9 @@ def hwp() -> list[list[str]]:
         ["choice of CPU", f"{hop('performance')} hops a second become {hop('menu-performance')}"],
         ["teo", f"paced TCP {better('TCP, paced round trip')}, requests "
          f"{better('fio-like, requests')}, pipe {better('pipe, round trips')}"],
-        ["C0.2", f"1 us of polling draws {polling('1 us polling, W', 'ours')} W instead of "
-         f"{polling('1 us polling, W', 'ours without C0.2')}"],
+        ["C0.2", "with all states nothing: 1 us of polling draws "
+         f"{polling('1 us polling, W', 'ours')} ± {polling('1 us polling, W', 'ours', '±')} W, "
+         f"without it {polling('1 us polling, W', 'ours without C0.2')}"],
         ["passive mode in place of HWP", f"performance {passive('i_pstate', 'performance')} of "
          f"the base's schedutil with HWP, {passive('ours', 'performance')} with ours; per watt "
          f"{passive('i_pstate', 'per_watt')} and {passive('ours', 'per_watt')}"],
