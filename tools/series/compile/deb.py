@@ -11,6 +11,7 @@ from email.utils import format_datetime, localtime
 from pathlib import Path
 
 from virtual_silicon.errors import Fail
+from virtual_silicon.guest import distribution
 from virtual_silicon.progress import Step, say
 
 from .. import paths, proc
@@ -61,19 +62,13 @@ def debian_config(name: str) -> str:
 
 def build(tree: Tree, release: str) -> list[Path]:
     """The packages of build/linux, in build/deb/FLAVOUR."""
-    name, series = flavour(), series_version()
-    version = f"{release}+x86dvfs{series}-1"
+    name = flavour()
+    version = f"{release}+x86dvfs{series_version()}-1"
     out = paths.BUILD / "deb" / name
     obj = out / "obj"
-    obj.mkdir(parents=True, exist_ok=True)
-    proc.need_space(obj, 4000, f"the packages ({name})")
-    # Variables on make's command line reach all that it calls. The package of headers has the
-    # build's own programs, and lintian wants them stripped.
-    make = ["make", "-C", str(tree.path), f"O={obj}", "ARCH=x86_64",
-            f"LOCALVERSION=-x86dvfs{series}-{name}", "KBUILD_BUILD_USER=x86-dvfs",
-            "KBUILD_BUILD_HOST=build", f"KDEB_PKGVERSION={version}",
+    # The package of headers has the build's own programs, and lintian wants them stripped.
+    make = [*configured(tree, name, obj), f"KDEB_PKGVERSION={version}",
             "KDEB_CHANGELOG_DIST=bookworm", "HOSTLDFLAGS=-s"]
-    _configure(make, obj, name)
     for old in out.glob("*.deb"):
         old.unlink()
     kernel.compiled([*make, "KBUILD_VERBOSE=", "bindeb-pkg"], f"packages ({name})",
@@ -120,14 +115,40 @@ def judge(packages: list[Path]) -> None:
                    said)
 
 
-def _configure(make: list[str], obj: Path, name: str) -> None:
-    """Debian's, then ours, each line of which must come true."""
+def configured(tree: Tree, name: str, obj: Path) -> list[str]:
+    """The call of make for a tree in Debian's configuration, then ours, each line of which must
+    come true. Variables on its command line reach all that it calls."""
+    obj.mkdir(parents=True, exist_ok=True)
+    proc.need_space(obj, 4000, f"the packages ({name})")
+    make = ["make", "-C", str(tree.path), f"O={obj}", "ARCH=x86_64",
+            f"LOCALVERSION=-x86dvfs{series_version()}-{name}", "KBUILD_BUILD_USER=x86-dvfs",
+            "KBUILD_BUILD_HOST=build"]
     fragment = FRAGMENT.read_text()
     fresh = obj / "fresh.config"
     fresh.write_text(debian_config(name) + fragment)
     proc.logged([*make, f"KCONFIG_CONFIG={fresh}", "olddefconfig"],
                 paths.LOG / f"config-deb-{name}.log", what=f"packages ({name}) configuration")
     kernel.adopt(fresh, obj, fragment, f"packages ({name})")
+    return make
+
+
+def unpacked(tree: Tree, modules: list[str], out: Path) -> distribution.Kernel:
+    """The amd64 kernel that `build` would package, with these of its modules alone: minutes in
+    place of hours. They are named by their paths, drivers/usb/core/usbcore.ko."""
+    obj, root = out / "obj", out / "kernel"
+    make = configured(tree, "amd64", obj)
+    # In one call make would link each module as if there were no other.
+    for what, targets in (("kernel (Debian's)", ["bzImage"]), ("modules (Debian's)", modules)):
+        log = paths.LOG / f"{what.partition(' ')[0]}-debian.log"
+        kernel.compiled([*make, *targets], what, log, log.with_suffix(".count"))
+    release = proc.text([*make, "-s", "kernelrelease"]).strip()
+    shutil.rmtree(root, ignore_errors=True)
+    for source, target in ((obj / "arch/x86/boot/bzImage", f"boot/vmlinuz-{release}"),
+                           *((obj / module, f"lib/modules/{release}/kernel/{module}")
+                             for module in modules)):
+        (root / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / target)
+    return distribution.Kernel(release, root / f"boot/vmlinuz-{release}", root)
 
 
 def linux() -> list[Path]:

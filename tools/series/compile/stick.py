@@ -12,6 +12,7 @@ from virtual_silicon.progress import Step, say
 
 from .. import paths, proc
 from ..fetch import base, cache
+from ..patchqueue import tree as trees
 from . import deb
 
 SOURCE = paths.POWER / "stick"
@@ -35,26 +36,31 @@ MODULES = ("normal", "linux", "search", "search_label", "search_fs_file", "confi
 DATA_MIB, MOST_MIB = 32, 250
 
 
-def packages_of_kernels() -> dict[str, Path]:
-    """Debian's own package of the base; of the patched kernel that of KERNEL= or of make deb."""
-    chosen = base.choose()
-    release = base.release(chosen.repo())
-    name = f"linux-image-{release}+deb12-amd64"
-    given = os.environ.get("KERNEL")
-    if given and not given.endswith(".deb"):
-        raise Fail(f"KERNEL={given}: the stick takes a Debian package, *.deb", code=2)
-    found = [Path(given).resolve()] if given else sorted(
-        deb for deb in (paths.BUILD / "deb/amd64").glob("linux-image-*.deb")
-        if "-dbg" not in deb.name)
-    if not found:
-        raise Fail("there is no package of the patched kernel; run: make deb")
-    return {"base": distribution.fetch(name, OUT / "deb"), "patched": found[-1]}
+def given() -> Path | None:
+    """The patched kernel's package."""
+    name = os.environ.get("KERNEL")
+    if name and not (name.endswith(".deb") and Path(name).is_file()):
+        raise Fail(f"KERNEL={name}: the stick takes the file of a Debian package, *.deb", code=2)
+    return Path(name).resolve() if name else None
 
 
-def need() -> None:
-    """The patched kernel, if none is given."""
-    if not os.environ.get("KERNEL"):
-        deb.linux()
+def kernels() -> dict[str, distribution.Kernel]:
+    """Debian's own package of the base. The patched kernel is the one that is given, or is
+    compiled in the same configuration."""
+    name = f"linux-image-{base.release(base.choose().repo())}+deb12-amd64"
+    debian = distribution.unpack(distribution.fetch(name, OUT / "deb"), OUT / "deb")
+    if package := given():
+        return {"base": debian, "patched": distribution.unpack(package, OUT / "deb")}
+    if trees.uncommitted(trees.LINUX):
+        raise Fail("build/linux has uncommitted changes: commit them, and make refresh")
+    return {"base": debian, "patched": deb.unpacked(trees.LINUX, paths_of(debian), OUT)}
+
+
+def paths_of(kernel: distribution.Kernel) -> list[str]:
+    """Where the source has the modules that the stick takes."""
+    names = [kernel.file(name) for name in kernel.modules(DRIVERS)]
+    return [str(file.with_suffix("") if file.suffix == ".xz" else file).partition("/kernel/")[2]
+            for file in names]
 
 
 def sources() -> str:
@@ -93,7 +99,7 @@ def userland() -> Path:
     return root
 
 
-def programs(root: Path, kernels: dict[str, distribution.Kernel]) -> None:
+def programs(root: Path, found: dict[str, distribution.Kernel]) -> None:
     """Ours, and the kernels, into the userland."""
     own, boot = root / "opt/x86-dvfs", root / "boot"
     for old in (own, boot):
@@ -106,7 +112,7 @@ def programs(root: Path, kernels: dict[str, distribution.Kernel]) -> None:
     stopwatch = paths.SILICON / "virtual_silicon/studies/bench/stopwatch.c"
     shutil.copy(initramfs.compiled(stopwatch, OUT), own / "bin")
     shutil.copy(SOURCE / "init", root / "init")
-    for name, kernel in kernels.items():
+    for name, kernel in found.items():
         shutil.copy(kernel.image, boot / name)
         for file, data in kernel.files(DRIVERS).items():
             target = own / "modules" / kernel.release / Path(file).name
@@ -158,15 +164,14 @@ def image(files: Path, target: Path) -> None:
 
 def make() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
-    kernels = {name: distribution.unpack(package, OUT / "deb")
-               for name, package in packages_of_kernels().items()}
+    found = kernels()
     root = userland()
-    programs(root, kernels)
+    programs(root, found)
     files = OUT / "files"
     shutil.rmtree(files, ignore_errors=True)
     (files / "boot/grub").mkdir(parents=True)
     archive(root, files / "boot/initrd")
-    shutil.copy(kernels["base"].image, files / "boot/base")
+    shutil.copy(found["base"].image, files / "boot/base")
     shutil.copy(SOURCE / "grub.cfg", files / "boot/grub/grub.cfg")
     image(files, IMAGE)
     mib = IMAGE.stat().st_size / (1 << 20)

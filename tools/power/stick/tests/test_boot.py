@@ -33,9 +33,9 @@ SERIAL, MEMORY, DISK, USB = "5CD1234XYZ", "MEM98765432", "WD-WCC4E1234567", "AA0
 MAC, UUID = "52:54:00:12:34:56", "4c4c4544-0042-3510-8052-b4c04f4e5931"
 OWNER, HOST = "erika", "erikas-laptop"
 SECRETS = (SERIAL, MEMORY, DISK, USB, MAC, MAC.replace(":", ""), UUID, OWNER)
-#: The kernel of a package KERNEL= may have no idle governor but menu.
+#: STICK=stick.idle=menu is for a kernel of KERNEL= that has no other idle governor.
 WORDS = (f"hostname={HOST} stick.off=1 stick.loads={','.join(LOADS)} stick.probe=1"
-         f" {os.environ.get('STICK', 'stick.idle=menu')}")
+         f" {os.environ.get('STICK', '')}")
 #: Of the host, for a boot until its first run, and for a comparison of four runs.
 BOOT_S, COMPARE_S = 900, 1800
 #: How often power is cut, each time within so many seconds from when a run was begun.

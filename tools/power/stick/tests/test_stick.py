@@ -2,6 +2,7 @@
 """The order of runs, what a loss of power leaves, verdicts, and what may be written."""
 from __future__ import annotations
 
+import lzma
 import random
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from stick import __main__ as menu
 from stick import measure, medium, plan, report
 from virtual_silicon import stats
 from virtual_silicon.errors import Fail
+from virtual_silicon.guest import distribution
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[3] / "docs/stick.md"
@@ -178,3 +180,24 @@ def test_what_is_lacking_is_one_line(tmp_path: Path) -> None:
     assert measure.lacks(tmp_path) == "this machine has no driver for its clock"
     (tmp_path / "proc/cpuinfo").write_text("flags\t\t: hypervisor\n")
     assert measure.lacks(tmp_path).startswith("this is a virtual machine")
+
+
+def test_modules_are_compiled_with_those_that_they_need(tmp_path: Path) -> None:
+    """By their paths in the source, compressed or not."""
+    where = tmp_path / "lib/modules/6.12.1/kernel"
+    for number, name in enumerate(("usb-common", *image.DRIVERS)):
+        file = where / f"drivers/{number}/{name}.ko"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"\0depends=usb-common\0" if name == "usbhid" else b"")
+    file.with_suffix(".ko.xz").write_bytes(lzma.compress(file.read_bytes()))
+    file.unlink()
+    paths = image.paths_of(distribution.Kernel("6.12.1", tmp_path / "vmlinuz", tmp_path))
+    assert set(paths) == {f"drivers/{number}/{name}.ko"
+                          for number, name in enumerate(("usb-common", *image.DRIVERS))}
+
+
+@pytest.mark.parametrize("name", ["base", "none.deb", "."])
+def test_only_packages_are_put_on_the_stick(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNEL", name)
+    with pytest.raises(Fail, match=f"^KERNEL={re.escape(name)}: the stick takes the file of a"):
+        image.given()

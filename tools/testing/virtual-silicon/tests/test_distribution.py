@@ -84,7 +84,7 @@ def test_split_packages(tmp_path: Path) -> None:
 def test_missing_module_and_package(package: Path, tmp_path: Path) -> None:
     kernel = distribution.unpack(package, tmp_path / "kernels")
     with pytest.raises(UsageError, match="6.1.0-1-amd64 has no module kvm"):
-        kernel.module("kvm")
+        kernel.file("kvm")
     with pytest.raises(UsageError, match="not found"):
         distribution.unpack(tmp_path / "none.deb", tmp_path)
     (tmp_path / "bad.deb").write_bytes(b"no package")

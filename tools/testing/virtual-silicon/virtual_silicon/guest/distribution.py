@@ -33,25 +33,30 @@ class Kernel:
     image: Path
     root: Path
 
-    def module(self, name: str) -> bytes:
-        """As the kernel takes it: a compressed one is unpacked here."""
-        for path in sorted(self.root.glob(f"**/lib/modules/*/kernel/**/{name}.ko*")):
-            data = path.read_bytes()
-            return lzma.decompress(data) if path.suffix == ".xz" else data
-        raise UsageError(f"kernel {self.release} has no module {name}")
+    def file(self, module: str) -> Path:
+        for path in sorted(self.root.glob(f"**/lib/modules/*/kernel/**/{module}.ko*")):
+            return path
+        raise UsageError(f"kernel {self.release} has no module {module}")
+
+    def modules(self, names: Iterable[str]) -> dict[str, bytes]:
+        """As the kernel takes them, each behind those that it depends on."""
+        found: dict[str, bytes] = {}
+        for name in names:
+            self._add(name, found)
+        return found
 
     def files(self, modules: Iterable[str] = MODULES) -> dict[str, bytes]:
         """For a job's archive; the names sort in the order of insertion."""
-        found: dict[str, bytes] = {}
-        for name in modules:
-            self._add(name, found)
         return {f"modules/{number:02}-{name}.ko": data
-                for number, (name, data) in enumerate(found.items())}
+                for number, (name, data) in enumerate(self.modules(modules).items())}
 
     def _add(self, name: str, found: dict[str, bytes]) -> None:
         if name in found:
             return
-        data = self.module(name)
+        path = self.file(name)
+        data = path.read_bytes()
+        if path.suffix == ".xz":
+            data = lzma.decompress(data)
         if match := _DEPENDS.search(data):
             for needed in filter(None, match[1].decode().split(",")):
                 self._add(needed, found)
