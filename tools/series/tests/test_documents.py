@@ -67,12 +67,12 @@ def test_sensitivity() -> None:
         if bad := [v for v in ratios if v > most]:
             wrong[text] = (f"{min(ratios):.2f}", f"{max(ratios):.2f}", f"{ratios[0]:.2f}",
                            len(bad) - (ratios[0] > most))
-    (_, (low, high, now, bad)), = wrong.items()
+    (_, (low, high, now, others)), = wrong.items()
     assert [w.lower() for w in said(r"(\w+) conclusions were repeated under (\w+) other "
                                     r"assumptions. (\w+) hold under all")] == [
         words[len(rows)], words[len(rows[0]) - 1], words[len(rows) - len(wrong)]]
     assert said(r"does not hold under (\w+), nor under the present ones: the ratio is (\S+) to "
-                r"(\S+) \S+, (\S+) now") == (words[bad], low, high, now)
+                r"(\S+) \S+, (\S+) now") == (words[others], low, high, now)
 
 
 def test_bench() -> None:
