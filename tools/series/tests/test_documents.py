@@ -17,9 +17,9 @@ RESULTS = paths.TOP / "results"
 STUDIES = paths.TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
 
 
-def said(pattern: str) -> tuple[str, ...]:
-    """The groups of what the README says once, over any line breaks."""
-    found = re.findall(pattern.replace(" ", r"\s+"), README.read_text("utf-8"), re.S)
+def said(pattern: str, document: Path = README) -> tuple[str, ...]:
+    """The groups of what it says once, over any line breaks."""
+    found = re.findall(pattern.replace(" ", r"\s+"), document.read_text("utf-8"), re.S)
     assert len(found) == 1, pattern
     return found[0] if isinstance(found[0], tuple) else (found[0],)
 
@@ -79,6 +79,23 @@ def test_bench() -> None:
     every = table("bench/agreement.csv")[-1]
     assert every["table"] == "all"
     assert " of ".join(said(r"(\d+) of (\d+) directions agree")) == every["same direction"]
+
+
+def test_other_assumptions() -> None:
+    rows = {r["assumption"]: r for r in table("bench-assumptions.csv")}
+    odd = rows.pop("kernel_cycles_per_1000_insns x 0.75")
+
+    def ends(column: str) -> tuple[str, str]:
+        found = sorted((r[column].partition(" ")[0] for r in rows.values()), key=float)
+        return found[0], found[-1]
+    assert said(r"gitsource takes (\S+) to (\S+) of the time \([^)]*\), and its performance per "
+                r"watt is (\S+) to (\S+) \(", STUDIES / "bench/README.md") == (
+        *ends("gitsource-40, performance"), *ends("gitsource-40, performance per watt"))
+    assert said(r"four clients makes (\S+) to (\S+) \([^)]*\), at (\S+) to (\S+) per watt "
+                r"\([^)]*\), but (\S+ \(\S+ to \S+\)) and (\S+) if",
+                STUDIES / "bench/README.md") == (
+        *ends("tbench-4, performance"), *ends("tbench-4, performance per watt"),
+        odd["tbench-4, performance"], odd["tbench-4, performance per watt"].partition(" ")[0])
 
 
 def test_freq_max() -> None:
