@@ -149,6 +149,13 @@ def test_whose_gain() -> None:
     assert [row for row in cells(PAGE, ", J ") if len(row) == 7] == rows
 
 
+def test_gains_of_programs() -> None:
+    rows = [[f"`{load}`", *(value("whose-gain-programs.csv", "rate of base", load=load, setting=s)
+                            for s in ("ours", "no-chains", "no-choice"))]
+            for load in ("tbench:1", "tbench:4", "messaging:200")]
+    assert [row for row in cells(PAGE, "`") if len(row) == 4] == rows
+
+
 def test_newest_kernel() -> None:
     rows = newest()
     assert [row for row in cells(PAGE, "") if row[0] in {r[0] for r in rows}] == rows
