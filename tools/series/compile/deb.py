@@ -67,7 +67,7 @@ def build(tree: Tree, release: str) -> list[Path]:
     out = paths.BUILD / "deb" / name
     obj = out / "obj"
     # The package of headers has the build's own programs, and lintian wants them stripped.
-    make = [*configured(tree, name, obj), f"KDEB_PKGVERSION={version}",
+    make = [*configured(tree, name, obj, 4000, f"packages ({name})"), f"KDEB_PKGVERSION={version}",
             "KDEB_CHANGELOG_DIST=bookworm", "HOSTLDFLAGS=-s"]
     for old in out.glob("*.deb"):
         old.unlink()
@@ -115,11 +115,11 @@ def judge(packages: list[Path]) -> None:
                    said)
 
 
-def configured(tree: Tree, name: str, obj: Path) -> list[str]:
+def configured(tree: Tree, name: str, obj: Path, mib: int, what: str) -> list[str]:
     """The call of make for a tree in Debian's configuration, then ours, each line of which must
     come true. Variables on its command line reach all that it calls."""
     obj.mkdir(parents=True, exist_ok=True)
-    proc.need_space(obj, 4000, f"the packages ({name})")
+    proc.need_space(obj, mib, f"the {what}")
     make = ["make", "-C", str(tree.path), f"O={obj}", "ARCH=x86_64",
             f"LOCALVERSION=-x86dvfs{series_version()}-{name}", "KBUILD_BUILD_USER=x86-dvfs",
             "KBUILD_BUILD_HOST=build"]
@@ -127,8 +127,8 @@ def configured(tree: Tree, name: str, obj: Path) -> list[str]:
     fresh = obj / "fresh.config"
     fresh.write_text(debian_config(name) + fragment)
     proc.logged([*make, f"KCONFIG_CONFIG={fresh}", "olddefconfig"],
-                paths.LOG / f"config-deb-{name}.log", what=f"packages ({name}) configuration")
-    kernel.adopt(fresh, obj, fragment, f"packages ({name})")
+                paths.LOG / f"config-deb-{name}.log", what=f"{what} configuration")
+    kernel.adopt(fresh, obj, fragment, what)
     return make
 
 
@@ -136,11 +136,12 @@ def unpacked(tree: Tree, modules: list[str], out: Path) -> distribution.Kernel:
     """The amd64 kernel that `build` would package, with these of its modules alone: minutes in
     place of hours. They are named by their paths, drivers/usb/core/usbcore.ko."""
     obj, root = out / "obj", out / "kernel"
-    make = configured(tree, "amd64", obj)
+    make = configured(tree, "amd64", obj, 1500, "kernel (patched, as Debian's)")
     # In one call make would link each module as if there were no other.
-    for what, targets in (("kernel (Debian's)", ["bzImage"]), ("modules (Debian's)", modules)):
-        log = paths.LOG / f"{what.partition(' ')[0]}-debian.log"
-        kernel.compiled([*make, *targets], what, log, log.with_suffix(".count"))
+    for what, targets in (("kernel", ["bzImage"]), ("modules", modules)):
+        log = paths.LOG / f"{what}-as-debian.log"
+        kernel.compiled([*make, *targets], f"{what} (patched, as Debian's)", log,
+                        log.with_suffix(".count"))
     release = proc.text([*make, "-s", "kernelrelease"]).strip()
     shutil.rmtree(root, ignore_errors=True)
     for source, target in ((obj / "arch/x86/boot/bzImage", f"boot/vmlinuz-{release}"),

@@ -50,7 +50,8 @@ def kernels() -> dict[str, distribution.Kernel]:
     name = f"linux-image-{base.release(base.choose().repo())}+deb12-amd64"
     debian = distribution.unpack(distribution.fetch(name, OUT / "deb"), OUT / "deb")
     if package := given():
-        return {"base": debian, "patched": distribution.unpack(package, OUT / "deb")}
+        shutil.rmtree(OUT / "given", ignore_errors=True)
+        return {"base": debian, "patched": distribution.unpack(package, OUT / "given")}
     if trees.uncommitted(trees.LINUX):
         raise Fail("build/linux has uncommitted changes: commit them, and make refresh")
     return {"base": debian, "patched": deb.unpacked(trees.LINUX, paths_of(debian), OUT)}
@@ -58,9 +59,8 @@ def kernels() -> dict[str, distribution.Kernel]:
 
 def paths_of(kernel: distribution.Kernel) -> list[str]:
     """Where the source has the modules that the stick takes."""
-    names = [kernel.file(name) for name in kernel.modules(DRIVERS)]
-    return [str(file.with_suffix("") if file.suffix == ".xz" else file).partition("/kernel/")[2]
-            for file in names]
+    files = [kernel.file(name).relative_to(kernel.root) for name in kernel.modules(DRIVERS)]
+    return [str(file).removesuffix(".xz").partition("/kernel/")[2] for file in files]
 
 
 def sources() -> str:

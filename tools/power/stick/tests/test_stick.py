@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
+from series.compile import deb
 from series.compile import stick as image
+from series.patchqueue import tree as trees
 from stick import __main__ as menu
 from stick import measure, medium, plan, report
 from virtual_silicon import stats
@@ -184,16 +186,39 @@ def test_what_is_lacking_is_one_line(tmp_path: Path) -> None:
 
 def test_modules_are_compiled_with_those_that_they_need(tmp_path: Path) -> None:
     """By their paths in the source, compressed or not."""
-    where = tmp_path / "lib/modules/6.12.1/kernel"
+    root = tmp_path / "kernel/x"
     for number, name in enumerate(("usb-common", *image.DRIVERS)):
-        file = where / f"drivers/{number}/{name}.ko"
+        file = root / f"lib/modules/6.12.1/kernel/arch/x86/kernel/{number}/{name}.ko"
         file.parent.mkdir(parents=True)
         file.write_bytes(b"\0depends=usb-common\0" if name == "usbhid" else b"")
     file.with_suffix(".ko.xz").write_bytes(lzma.compress(file.read_bytes()))
     file.unlink()
-    paths = image.paths_of(distribution.Kernel("6.12.1", tmp_path / "vmlinuz", tmp_path))
-    assert set(paths) == {f"drivers/{number}/{name}.ko"
+    paths = image.paths_of(distribution.Kernel("6.12.1", root / "vmlinuz", root))
+    assert set(paths) == {f"arch/x86/kernel/{number}/{name}.ko"
                           for number, name in enumerate(("usb-common", *image.DRIVERS))}
+
+
+def test_kernel_and_modules_are_compiled_one_after_the_other(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vmlinux is what modules are linked against, and all of them in one call."""
+    modules, calls = ["arch/x86/kernel/msr.ko", "fs/fat/fat.ko"], []
+
+    def compiled(call: list[str], *_: object) -> None:
+        calls.append(call[1:])
+        for name in call[1:]:
+            file = tmp_path / "obj" / ("arch/x86/boot/bzImage" if name == "bzImage" else name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(name.encode())
+    monkeypatch.setattr(deb, "configured", lambda *_: ["make"])
+    monkeypatch.setattr(deb.kernel, "compiled", compiled)
+    for release in ("6.12.1", "6.12.2"):
+        monkeypatch.setattr(deb.proc, "text", lambda _, said=release: f"{said}\n")
+        kernel = deb.unpacked(trees.LINUX, modules, tmp_path)
+        assert kernel.release == release and kernel.image.read_bytes() == b"bzImage"
+        assert {name: kernel.file(name).read_bytes() for name in ("msr", "fat")} == {
+            "msr": b"arch/x86/kernel/msr.ko", "fat": b"fs/fat/fat.ko"}
+    assert calls == 2 * [["bzImage"], modules]
+    assert [path.name for path in (tmp_path / "kernel/lib/modules").iterdir()] == ["6.12.2"]
 
 
 @pytest.mark.parametrize("name", ["base", "none.deb", "."])
