@@ -381,7 +381,7 @@ static void turbo_table_test(struct kunit *test)
 	ret = turbo_table_decode(&table, model->layout, c->base, c->limits);
 	KUNIT_ASSERT_EQ(test, ret, c->ret);
 	if (ret) {
-		/* debugfs divides by the base ratio for each bin */
+		/* Who walks the bins divides by the base ratio */
 		KUNIT_EXPECT_EQ(test, table.nr_bins, 0);
 		return;
 	}
