@@ -25,7 +25,7 @@ from virtual_silicon import paths, stats
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.machine import machine
-from virtual_silicon.studies.bench import cells, host, loads, report, runner, tables
+from virtual_silicon.studies.bench import cells, commands, host, loads, report, runner, tables
 from virtual_silicon.studies.sensitivity.variants import COEFFICIENTS
 
 
@@ -109,6 +109,18 @@ def test_cells_share_guests() -> None:
     assert sorted(map(id, every)) == sorted(id(c) for start in of for c in start.cells)
     assert all(c.setting.boot == s.boot and c.machine == s.machine for s in of for c in s.cells)
     assert len({s.name for s in of}) == len(of) < len(every) / 5
+
+
+def test_other_assumptions_of_a_machine_that_has_none(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No empty table in place of a full one."""
+    monkeypatch.setattr(commands.runner, "images", lambda *_: ({"base": tmp_path}, {}))
+    monkeypatch.setattr(commands.runner, "Bench", lambda *_: None)
+    monkeypatch.setattr(commands.paths, "qemu", lambda _: tmp_path)
+    args = SimpleNamespace(output=tmp_path, stock=None, qemu=None, jobs=1, kept=False,
+                           extent="assumptions", machines=["e5-2670-v3"])
+    with pytest.raises(UsageError, match="has no cells of e5-2670-v3; it has of: e5-2698-v4$"):
+        commands.bench(args)
 
 
 def test_table_of_other_assumptions() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ... import cli, paths
+from ...errors import UsageError
 from ...guest import initramfs, options
 from . import cells, host, loads, report, runner, tables
 
@@ -45,6 +46,10 @@ def bench(args: argparse.Namespace) -> int:
     machines = [m for m in cells.MACHINES if m.name in args.machines]
     todo = [cell for cell in cells.all_cells(args.extent, machines)
             if cell.setting.boot.kernel in kernels]
+    if not todo:
+        raise UsageError(f"--extent {args.extent} has no cells of {', '.join(args.machines)}; it "
+                         "has of: " + ", ".join(dict.fromkeys(
+                             c.machine.name for c in cells.all_cells(args.extent))))
     results = guests.run(todo, args.kept)
     about = report.made_from(guests.digests, "make bench" + (
         f" BENCH={args.extent}" if args.extent != "short" else ""))

@@ -16,7 +16,7 @@ from ...guest.initramfs import Item
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "loads.toml"
-#: Of a run. Each has the guests of the ones before, and more.
+#: Of a run. "results" has the guests of "short", and more; "assumptions" has its own.
 EXTENTS = ("short", "results", "assumptions")
 #: How much of each load is done, in the unit that loads.sh has.
 WORK = 4

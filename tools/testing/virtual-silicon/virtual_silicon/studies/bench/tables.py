@@ -339,4 +339,5 @@ def sensitivity(measured: Measured) -> Grid:
         rows.append([machine.variant,
                      *(f"{r.value:.2f} ({r.low:.2f} to {r.high:.2f})" if r else "failed"
                        for r in ratios)])
-    return Grid("4c over non-inv on e5-2698-v4 under other assumptions", rows, "assumptions")
+    return Grid("4c over non-inv on e5-2698-v4 under other assumptions, with 95 % intervals; "
+                "gitsource's performance is its time, less is better", rows, "assumptions")
