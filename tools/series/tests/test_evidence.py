@@ -120,9 +120,9 @@ def hwp() -> list[list[str]]:
         ["choice of CPU", f"{hop('performance')} hops a second become {hop('menu-performance')}"],
         ["teo", f"paced TCP {better('TCP, paced round trip')}, requests "
          f"{better('fio-like, requests')}, pipe {better('pipe, round trips')}"],
-        ["C0.2", "with all states nothing: 1 us of polling draws "
+        ["C0.2", "nothing with all states on: a thread that polls each us draws "
          f"{polling('1 us polling, W', 'ours')} ± {polling('1 us polling, W', 'ours', '±')} W, "
-         f"without it {polling('1 us polling, W', 'ours without C0.2')}"],
+         f"{polling('1 us polling, W', 'ours without C0.2')} without C0.2"],
         ["passive mode in place of HWP", f"performance {passive('i_pstate', 'performance')} of "
          f"the base's schedutil with HWP, {passive('ours', 'performance')} with ours; per watt "
          f"{passive('i_pstate', 'per_watt')} and {passive('ours', 'per_watt')}"],
