@@ -147,7 +147,7 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
                                                 "time - sg_cpu->needed")),
     "estimates-end": (800, 0, 5, 300, ("sched_feat(UTIL_EST) ? READ_ONCE(avg->util_est) : 0",
                                        "READ_ONCE(avg->util_est)")),
-    "deadline-beside-interrupts": (1600, 0, 5, 300, ("sg_cpu->bw_min < h->end && ", "")),
+    "deadline-beside-interrupts": (1600, 0, 5, 300, (" && sg_cpu->bw_min < h->end", "")),
     "long-idle": (800, 0, 5, 50, ("(4 * LOAD_AVG_PERIOD", "(8 * LOAD_AVG_PERIOD")),
     "kept-tick": (3300, 0, 5, 300, ("if (kept)", "if (false)")),
     "idle-call-and-wake-up": (800, 0, 1, 10, ("if (!idle)\n\t\tsg_cpu->saved", "sg_cpu->saved")),
