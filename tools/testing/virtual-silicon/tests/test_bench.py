@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import math
@@ -117,8 +118,8 @@ def test_other_assumptions_of_a_machine_that_has_none(
     monkeypatch.setattr(commands.runner, "images", lambda *_: ({"base": tmp_path}, {}))
     monkeypatch.setattr(commands.runner, "Bench", lambda *_: None)
     monkeypatch.setattr(commands.paths, "qemu", lambda _: tmp_path)
-    args = SimpleNamespace(output=tmp_path, stock=None, qemu=None, jobs=1, kept=False,
-                           extent="assumptions", machines=["e5-2670-v3"])
+    args = argparse.Namespace(output=tmp_path, stock=None, qemu=None, jobs=1, kept=False,
+                              extent="assumptions", machines=["e5-2670-v3"])
     with pytest.raises(UsageError, match="has no cells of e5-2670-v3; it has of: e5-2698-v4$"):
         commands.bench(args)
 
