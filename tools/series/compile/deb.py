@@ -117,7 +117,11 @@ def judge(packages: list[Path]) -> None:
 
 def configured(tree: Tree, name: str, obj: Path, mib: int, what: str) -> list[str]:
     """The call of make for a tree in Debian's configuration, then ours, each line of which must
-    come true. Variables on its command line reach all that it calls."""
+    come true. Variables on its command line reach all that it calls. Uncommitted changes have
+    no version."""
+    if trees.uncommitted(tree):
+        raise Fail(f"{paths.shown(tree.path)} has uncommitted changes: commit them, and make"
+                   " refresh")
     obj.mkdir(parents=True, exist_ok=True)
     proc.need_space(obj, mib, f"the {what}")
     make = ["make", "-C", str(tree.path), f"O={obj}", "ARCH=x86_64",
@@ -153,8 +157,5 @@ def unpacked(tree: Tree, modules: list[str], out: Path) -> distribution.Kernel:
 
 
 def linux() -> list[Path]:
-    """Of the tree as it stands; uncommitted changes have no version."""
-    if trees.uncommitted(trees.LINUX):
-        raise Fail("build/linux has uncommitted changes: commit them, and make refresh")
     release = proc.text(["make", "-s", "-C", trees.LINUX.path, "kernelversion"]).strip()
     return build(trees.LINUX, release)

@@ -52,14 +52,12 @@ def kernels() -> dict[str, distribution.Kernel]:
     if package := given():
         shutil.rmtree(OUT / "given", ignore_errors=True)
         return {"base": debian, "patched": distribution.unpack(package, OUT / "given")}
-    if trees.uncommitted(trees.LINUX):
-        raise Fail("build/linux has uncommitted changes: commit them, and make refresh")
     return {"base": debian, "patched": deb.unpacked(trees.LINUX, paths_of(debian), OUT)}
 
 
 def paths_of(kernel: distribution.Kernel) -> list[str]:
     """Where the source has the modules that the stick takes."""
-    files = [kernel.file(name).relative_to(kernel.root) for name in kernel.modules(DRIVERS)]
+    files = [file.relative_to(kernel.root) for file in kernel.modules(DRIVERS)]
     return [str(file).removesuffix(".xz").partition("/kernel/")[2] for file in files]
 
 

@@ -38,29 +38,29 @@ class Kernel:
             return path
         raise UsageError(f"kernel {self.release} has no module {module}")
 
-    def modules(self, names: Iterable[str]) -> dict[str, bytes]:
-        """As the kernel takes them, each behind those that it depends on."""
-        found: dict[str, bytes] = {}
+    def modules(self, names: Iterable[str]) -> dict[Path, bytes]:
+        """Files, each behind those that it depends on, and what the kernel takes of them."""
+        found: dict[Path, bytes] = {}
         for name in names:
             self._add(name, found)
         return found
 
     def files(self, modules: Iterable[str] = MODULES) -> dict[str, bytes]:
         """For a job's archive; the names sort in the order of insertion."""
-        return {f"modules/{number:02}-{name}.ko": data
-                for number, (name, data) in enumerate(self.modules(modules).items())}
+        return {f"modules/{number:02}-{path.name.removesuffix('.xz')}": data
+                for number, (path, data) in enumerate(self.modules(modules).items())}
 
-    def _add(self, name: str, found: dict[str, bytes]) -> None:
-        if name in found:
-            return
+    def _add(self, name: str, found: dict[Path, bytes]) -> None:
         path = self.file(name)
+        if path in found:
+            return
         data = path.read_bytes()
         if path.suffix == ".xz":
             data = lzma.decompress(data)
         if match := _DEPENDS.search(data):
             for needed in filter(None, match[1].decode().split(",")):
                 self._add(needed, found)
-        found[name] = data
+        found[path] = data
 
 
 def unpacked(package: Path, target: Path) -> Path:
