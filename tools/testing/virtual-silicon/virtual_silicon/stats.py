@@ -43,6 +43,9 @@ class Ratio:
         """A tilde where the interval contains 1, as in the models' tables."""
         return "~" if self.neutral else f"{self.value:.2f}"
 
+    def spread(self, form: str) -> str:
+        return f"{self.value:{form}} ({self.low:{form}} to {self.high:{form}})"
+
 
 def ratio(new: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Ratio:
     """Of geometric means over all parameters (rows) of the samples (columns)."""

@@ -157,7 +157,7 @@ def _other_assumptions() -> list[Cell]:
     """The invariance table in short, with each assumption of the model changed."""
     settings = tuple(s for s in BROADWELL.settings if s.name in ("non-inv", "4c"))
     return [Cell(replace(BROADWELL, settings=settings, variant=variant), setting, LOADS[load],
-                 parameter, seed, "assumptions")
+                 parameter, seed)
             for variant in COEFFICIENTS for setting in settings
             for load, parameter in OTHERWISE for seed in range(1, SEEDS + 1)]
 
@@ -169,7 +169,6 @@ class Start:
     machine: Machine
     boot: Boot
     batch: str
-    extent: str
     cells: tuple[Cell, ...]
 
     @property
@@ -192,8 +191,8 @@ class Start:
 
 
 def starts(cells: Iterable[Cell]) -> list[Start]:
-    found: dict[tuple[Machine, Boot, str, str], list[Cell]] = {}
+    found: dict[tuple[Machine, Boot, str], list[Cell]] = {}
     for cell in cells:
-        key = cell.machine, cell.setting.boot, cell.load.batch, cell.extent
+        key = cell.machine, cell.setting.boot, cell.load.batch
         found.setdefault(key, []).append(cell)
     return [Start(*key, tuple(of)) for key, of in found.items()]

@@ -336,8 +336,6 @@ def sensitivity(measured: Measured) -> Grid:
     for machine in (m for m in measured.machines() if m.variant):
         ratios = [measured.ratio(machine, "4c", "non-inv", load, m, n)
                   for load, n in OTHERWISE for m in RATIOS]
-        rows.append([machine.variant,
-                     *(f"{r.value:.2f} ({r.low:.2f} to {r.high:.2f})" if r else "failed"
-                       for r in ratios)])
+        rows.append([machine.variant, *(r.spread(".2f") if r else "failed" for r in ratios)])
     return Grid("4c over non-inv on e5-2698-v4 under other assumptions, with 95 % intervals; "
                 "gitsource's performance is its time, less is better", rows, "assumptions")

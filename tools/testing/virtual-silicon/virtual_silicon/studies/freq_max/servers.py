@@ -77,7 +77,7 @@ def table(name: str, samples: Samples) -> list[list[str]]:
             first, *others = ([row[n] for row in samples[s, load]] for s in settings)
             ratios = [stats.paired(other, first) for other in others]
             rows.append([name, load, column, f"{statistics.median(first):.4g}",
-                         *(f"{r.value:.3f} ({r.low:.3f} to {r.high:.3f})" for r in ratios)])
+                         *(r.spread(".3f") for r in ratios)])
     return rows
 
 
