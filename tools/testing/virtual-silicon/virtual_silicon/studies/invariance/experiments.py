@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from ... import cli, paths
@@ -20,29 +21,33 @@ from ...text import publish
 from . import utilisation as util
 
 
-def run(args: argparse.Namespace, name: str, m: Machine, cpus: int, job: Job) -> Result:
+def run(args: argparse.Namespace, kernels: Iterable[str], name: str, m: Machine, cpus: int,
+        job: Job) -> list[Result]:
     return options.answers(args, [Guest(
-        f"{name}-{Path(args.kernel).name}", m, cpus, paths.kernel(args.kernel), job,
+        f"{name}-{Path(kernel).name}", m, cpus, paths.kernel(kernel), job,
         "intel_pstate=passive cpufreq.default_governor=performance aperfmperf.freq_max=4c",
-        trace=True)],
-        selftests=paths.selftests())[0]
+        trace=True) for kernel in kernels],
+        selftests=paths.selftests())
 
 
 def changing(args: argparse.Namespace) -> bool:
-    """The clock jumps between lowest and highest every few milliseconds."""
+    """The clock jumps between lowest and highest every few milliseconds, with the base, too."""
     m = machine.load("sapphire-rapids")
     cells = util.changing_cells()
     job = Job([util.TAKE_OVER, *util.changing_steps(m, cells, args.length)])
-    result = run(args, "changing", m, 2, job)
-    rows, seen = [], util.events(result)
-    for mark, every, work in cells:
-        e = util.changing(result, seen, mark, util.freq_max_khz(m))
-        rows.append([work.name, args.kernel, str(every), f"{e.mean:+.1f}"])
-        print(f"every {every:3d} ms, {work.name:14} util {e.kernel:6.1f} expected "
-              f"{e.expected:6.1f}  mean {e.mean:+6.2f} %  mean of |error| {e.mean_abs:5.2f} %  "
-              f"worst {e.worst:+7.2f} %  of {e.bursts}")
-    publish(args.out / f"changing-{Path(args.kernel).name}.csv",
-            ("task", "kernel", "change every ms", "error %"), rows)
+    kernels, rows = tuple(dict.fromkeys(("base", args.kernel))), []
+    for kernel, result in zip(kernels, run(args, kernels, "changing", m, 2, job)):
+        seen = util.events(result)
+        for mark, every, work in cells:
+            e = util.changing(result, seen, mark, util.freq_max_khz(m))
+            rows.append([work.name, Path(kernel).name, str(every), f"{e.mean:+.1f}",
+                         f"{e.mean_abs:.1f}"])
+            print(f"{kernel}, every {every:3d} ms, {work.name:14} util {e.kernel:6.1f} expected "
+                  f"{e.expected:6.1f}  mean {e.mean:+6.2f} %  mean of |error| {e.mean_abs:5.2f} %"
+                  f"  worst {e.worst:+7.2f} %  of {e.bursts}")
+    publish(args.out / "changing.csv", ("task", "kernel", "change every ms", "error %",
+                                        "of |error| %"), rows,
+            "Error of utilisation while the clock jumps between lowest and highest: means.")
     return True
 
 
@@ -60,7 +65,7 @@ def hotplug(args: argparse.Namespace) -> bool:
              "echo freeze >/sys/power/state || echo failed; done")
     job.step("after", f"vs-load -c all -t 0.2; {show}")
     job.step("dmesg", "dmesg | grep -v 'smpboot\\|PM: suspend debug'")
-    result = run(args, "hotplug", m, 4, job)
+    [result] = run(args, [args.kernel], "hotplug", m, 4, job)
     failed = sum(result.text(s).count("failed") for s in ("hotplug", "s2idle"))
     warnings = sysfs.warnings(result.text("dmesg"))
     print(result.text("after"))
