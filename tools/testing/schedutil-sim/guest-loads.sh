@@ -34,7 +34,7 @@ now()
 	cut -d' ' -f1 /proc/uptime
 }
 
-# A kernel without the profiler counts no calls.
+# A kernel without the profiler counts no calls. Others would slow all that they profile.
 profile()
 {
 	[ ! -e $TRACING/function_profile_enabled ] || echo "$1" >$TRACING/function_profile_enabled
@@ -68,6 +68,8 @@ end()
 
 echo "msr == 0x199 || msr == 0x774" >$TRACING/events/msr/write_msr/filter
 echo 4096 >$TRACING/buffer_size_kb
+[ ! -e $TRACING/function_profile_enabled ] ||
+	printf '%s\n' 'sugov_update_*' effective_cpu_util >$TRACING/set_ftrace_filter
 [ -z "$CLAMPED" ] || guest-load clamped 3 100000 $CLAMPED >/dev/null &
 for time in $(seq ${REPEAT:-1}); do
 	for name in $LOADS; do

@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""schedutil in a guest: shared policies, loads and steps, kernels side by side.
+"""schedutil in guests: tables of kernels side by side, and shared policies.
 
-policies: the random life of guest-policies.sh, for each size of a policy and each way
-to set its frequency. loads: guest-loads.sh; calls are counted only by a kernel of
-measure.config. steps: how long a CPU-bound task waits for the highest frequency.
-energy: that of the package under regular loads and timed bursts. All in deterministic time: equal
+steps: how long a CPU-bound task waits for the highest frequency. energy: that of the package under
+regular loads and timed bursts. changes: of the frequency, and the results of loads. calls: of the
+hook, and of those that compute the utilisation. policies: the random life of guest-policies.sh,
+for each size of a policy and each way to set its frequency. All in deterministic time: equal
 arguments, equal numbers.
 """
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from virtual_silicon import paths
-from virtual_silicon.guest.initramfs import Item, ensure
+from virtual_silicon import cli, paths
+from virtual_silicon.errors import GuestError
+from virtual_silicon.guest import initramfs, options
 from virtual_silicon.guest.job import Job
 from virtual_silicon.guest.pool import Guest, Guests
 from virtual_silicon.machine import machine
-from virtual_silicon.text import spread
+from virtual_silicon.text import ends, publish
 
 HERE = Path(__file__).resolve().parent
 
@@ -29,14 +30,23 @@ ACPI = "intel_pstate=disable cpufreq.default_governor=schedutil"
 PASSIVE = "intel_pstate=passive cpufreq.default_governor="
 LOADS = ("hackbench", "pipe_one", "pipe_two", "churn", "cyclic_100us", "cyclic_1ms", "rt_1ms",
          "bursts_20ms", "bursts_100ms", "work_20ms", "work_100ms", "noise_30", "light_10")
+#: Column: kernel, governor, and what starts the loads of steps and energy.
+COLUMNS = {"base": ("base", "schedutil", ""), "stock": ("stock", "schedutil", ""),
+           "base-schedutil": ("base-schedutil", "schedutil", ""),
+           "ours": ("patched", "schedutil", ""), "performance": ("base", "performance", ""),
+           "hint": ("base", "schedutil", "uclampset -m 1024 ")}
+NOTE = ("base: the base's kernel with menu; stock: Debian's package; base-schedutil: the series "
+        "with the base's cpufreq_schedutil.c; ours: as installed; performance: the base with that "
+        "governor; hint: the base, uclampset -m 1024 starts the loads.")
 #: What vs-rise plays; "behind" is a new task, so many ms after another's 300 ms
-MODES = {"step": "-m step -f", "new": "-m new -f", "return": "-m return -f",
-         **{f"behind-{rest}": f"-m new -p {rest}" for rest in (100, 300, 600, 1500)}}
+MODES = {"light": "-m step -f", "new": "-m new -f", "returning": "-m return -f",
+         **{f"behind {rest}": f"-m new -p {rest}" for rest in (100, 300, 600, 1500)}}
 #: Name: ms of work at 3.8 GHz, period in ms, number of periods
-MIX = {"10%": (2, 20, 100), "30%": (6, 20, 100), "60%": (12, 20, 100), "burst-2": (2, 500, 10),
-       "burst-10": (10, 500, 10), "burst-50": (50, 1000, 10), "burst-200": (200, 2000, 10)}
+MIX = {"10 %": (2, 20, 100), "30 %": (6, 20, 100), "60 %": (12, 20, 100),
+       "burst 2": (2, 500, 10), "burst 10": (10, 500, 10), "burst 50": (50, 1000, 10),
+       "burst 200": (200, 2000, 10)}
 #: Busy for so many ms at any frequency
-TIMED = {"timed-20": (20, 100, 50), "timed-50": (50, 200, 25), "timed-100": (100, 400, 15)}
+TIMED = {"timed 20": (20, 100, 50), "timed 50": (50, 200, 25), "timed 100": (100, 400, 15)}
 #: Of the idle states none but POLL and one
 ONLY_IDLE = """for state in /sys/devices/system/cpu/cpu*/cpuidle/state[1-9]; do
 	[ $(cat $state/name) = {state} ] || echo 1 >$state/disable
@@ -45,155 +55,182 @@ done"""
 LIGHT_STEPS = 59000
 
 
-def guest(options: argparse.Namespace, name: str, machine_name: str, cpus: int,
-          kernel: str, script: str, append: str) -> str:
-    """What the script says in the guest; an answer is kept."""
-    archive = ensure(options.out / "guest", more=[
-        Item("compile", str(HERE / "guest-load.c"), "usr/bin/guest-load"),
-        Item("package", "/usr/bin/uclampset", "usr/bin/uclampset", "util-linux")])
-    return Guests(options.out, archive, paths.qemu()).answers([Guest(
-        name, machine.load(machine_name), cpus, paths.kernel(kernel), Job([("script", script)]),
-        append)])[0].text("script")
+def said(args: argparse.Namespace, guests: Iterable[Guest]) -> list[str]:
+    """What the scripts say in the guests; an answer is kept."""
+    made = initramfs.ensure(args.out / "guest", more=[
+        initramfs.Item("compile", str(HERE / "guest-load.c"), "usr/bin/guest-load"),
+        initramfs.Item("package", "/usr/bin/uclampset", "usr/bin/uclampset", "util-linux")])
+    return [answer.text("script")
+            for answer in Guests(args.out, made, paths.qemu(), args.jobs).answers(list(guests))]
 
 
-def kernels(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """(what it is called, image)"""
-    named = [name.partition("=") for name in options.kernel]
-    return [(name, image or name) for name, _, image in named]
+def guest(args: argparse.Namespace, name: str, kernel: str, governor: str, cpus: int, script: str,
+          hz: int = 250) -> Guest:
+    image, files = options.built(args, kernel, hz)
+    return Guest(name.replace(" ", "-").replace("'", ""), machine.load("sapphire-rapids"), cpus,
+                 image, Job([("script", script)], files), PASSIVE + governor)
 
 
-def hint(options: argparse.Namespace) -> str:
-    return f"uclampset -m {options.hint} " if options.hint else ""
+def numbers(text: str, names: Iterable[str]) -> list[tuple[str, list[float]]]:
+    """Of lines that begin with one of the names, words with _ for blanks."""
+    known = {name.replace(" ", "_"): name for name in names}
+    found = []
+    for line in text.splitlines():
+        name, *words = line.split()
+        try:
+            found.append((known[name], [float(word) for word in words]))
+        except (KeyError, ValueError) as error:
+            raise GuestError(f"not a result: {line!r}") from error
+    return found
 
 
-def setting(options: argparse.Namespace) -> str:
-    return options.governor + (f"-{options.hint}" if options.hint else "")
-
-
-def policies(options: argparse.Namespace) -> int:
+def policies(args: argparse.Namespace) -> int:
     script = (HERE / "guest-policies.sh").read_text()
+    todo = [(f"{how}-{cpus}", Guest(
+        f"policies-{how}-{cpus}", machine.load(str(HERE / f"shared-{how}.toml")), cpus,
+        paths.kernel("patched"), Job([("script", f"SEED={args.seed} LENGTH={args.seconds} "
+                                       f"HZ=250\n{script}")]), ACPI))
+            for how in args.coordination for cpus in args.cpus]
     lost = 0
-    for name, image in kernels(options):
-        for how in options.coordination:
-            for cpus in options.cpus:
-                said = guest(options, f"{name}-{how}-{cpus}", str(HERE / f"shared-{how}.toml"),
-                             cpus, image, f"SEED={options.seed} LENGTH={options.seconds} "
-                             f"HZ={options.hz}\n{script}", ACPI)
-                print(f"{name}, {cpus} CPUs, {how}:\n{said}", flush=True)
-                lost += not said.endswith("complaints 0 stayed 0 lost 0")
+    for (name, _), text in zip(todo, said(args, [guest for _, guest in todo])):
+        print(f"{name} CPUs:\n{text}", flush=True)
+        lost += not text.endswith("complaints 0 stayed 0 lost 0")
     return int(lost > 0)
 
 
-def loads(options: argparse.Namespace) -> int:
-    """Medians per second: calls, those that compute the utilisation, changes; result."""
-    script = (HERE / "guest-loads.sh").read_text()
-    rows: dict[str, dict[str, list[list[float]]]] = {}
-    for name, image in kernels(options):
-        said = guest(options, f"loads-{name}-{options.clamped or 'free'}-{options.governor}",
-                     options.machine, 4, image,
-                     f"REPEAT={options.repeat} LOADS='{' '.join(options.load)}' "
-                     f"CLAMPED={options.clamped or ''}\n{script}",
-                     PASSIVE + options.governor)
-        for line in said.splitlines():
-            load, *words = line.split()
-            if load in LOADS and len(words) == 5:
-                rows.setdefault(load, {}).setdefault(name, []).append(
-                    [float(word) for word in words])
-            else:
-                print(f"{name}: {line}")
-    for load, found in rows.items():
-        for name, values in found.items():
-            result, seconds, *counts = zip(*values)
-            calls, computed, changed = ([round(n / s, 1) for n, s in zip(count, seconds)]
-                                        for count in counts)
-            early = [100 * (1 - b / a) for a, b in zip(calls, computed) if a] or [math.nan]
-            print(f"{load:14} {name:8} calls {statistics.median(calls):6g} computed "
-                  f"{statistics.median(computed):6g} early {statistics.median(early):5.1f} % "
-                  f"changes {spread(changed):22} result {spread(list(result))}")
+def by_load(text: str) -> dict[str, list[list[float]]]:
+    found: dict[str, list[list[float]]] = {}
+    for load, values in numbers(text, LOADS):
+        found.setdefault(load, []).append(values)
+    return found
+
+
+def loads(args: argparse.Namespace, clamped: str = "") -> str:
+    return (f"REPEAT={args.repeat} LOADS='{' '.join(args.load)}' CLAMPED={clamped}\n"
+            + (HERE / "guest-loads.sh").read_text())
+
+
+def changes(args: argparse.Namespace) -> int:
+    """Of the frequency per second; results."""
+    columns = [c for c in args.columns if not COLUMNS[c][2]]
+    found = [by_load(text) for text in said(args, [
+        guest(args, f"changes-{c}", *COLUMNS[c][:2], 4, loads(args)) for c in columns])]
+    rows = []
+    for load in args.load:
+        for column, values in zip(columns, found):
+            result, seconds, _, _, changed = zip(*values[load])
+            rows.append([load, column, *ends([n / s for n, s in zip(changed, seconds)], ".1f"),
+                         *ends(result)])
+    publish(args.out / "changes.csv", ("load", "setting", "changes/s", "least", "most", "result",
+                                       "result least", "result most"), rows,
+            f"Writes of PERF_CTL that change it, per second, and the load's result: medians, least "
+            f"and most of {args.repeat}. {NOTE}")
     return 0
 
 
-def steps(options: argparse.Namespace) -> int:
-    """ms until the highest frequency is asked for and kept, and, after 300 ms, less."""
+def calls(args: argparse.Namespace) -> int:
+    """Medians of calls per second, by a kernel with the function profiler, and of what share
+    returns before the utilisation is computed; also beside a sleeping task with a clamp."""
+    clamps = ("", "300")
+    rows = []
+    for clamp, text in zip(clamps, said(args, [
+            guest(args, f"calls-{clamp or 'free'}", "patched-profile", "schedutil", 4,
+                  loads(args, clamp)) for clamp in clamps])):
+        for load, values in by_load(text).items():
+            _, seconds, called, computed, _ = (statistics.median(x) for x in zip(*values))
+            if not called:
+                raise GuestError(f"{load}: the profiler counted no call")
+            rows.append([load, clamp or "-", f"{called / seconds:.0f}", f"{computed / seconds:.0f}",
+                         f"{100 * (1 - computed / called):.1f}"])
+    publish(args.out / "calls.csv", ("load", "clamp", "calls/s", "computed/s", "early %"), rows,
+            "Calls of schedutil's hook and of effective_cpu_util() by the function profiler, which "
+            f"slows them: medians of {args.repeat}. Clamp: a task with this utilisation clamp "
+            "sleeps on CPU 3. early: calls that return before the utilisation is computed.")
+    return 0
+
+
+def tables(args: argparse.Namespace, what: str, cpus: int, script: str
+           ) -> list[tuple[int, str, str]]:
+    """HZ, column and what it said; with HZ 1000 base and ours alone. @script: "HINT" stands for
+    what starts a load."""
+    found = [(hz, c) for hz in args.hz for c in args.columns if hz == 250 or c in ("base", "ours")]
+    texts = said(args, [guest(args, f"{what}-{c}-{hz}", *COLUMNS[c][:2], cpus,
+                              script.replace("HINT ", COLUMNS[c][2]), hz) for hz, c in found])
+    return [(hz, c, text) for (hz, c), text in zip(found, texts)]
+
+
+def steps(args: argparse.Namespace) -> int:
+    """ms until the highest frequency is asked for and kept, and then less."""
     script = "\n".join(
-        f"echo {mode}; {hint(options)}vs-rise -c 1 {how} -r 38 -n {options.repeat} -k 12 -b 300 "
-        f"-w {LIGHT_STEPS}" for mode, how in MODES.items())
-    for name, image in kernels(options):
-        mode = ""
-        found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"steps-{name}-{setting(options)}", "sapphire-rapids", 2,
-                          image, script, PASSIVE + options.governor).splitlines():
-            if line in MODES:
-                mode = line
-            else:
-                found.setdefault(mode, []).append([float(word) for word in line.split()])
-        for mode, values in found.items():
-            first, kept, fall = zip(*values)
-            print(f"{mode:11} {name:8} first {spread(list(first)):28} "
-                  f"kept {spread(list(kept)):28} fall {spread(list(fall))}", flush=True)
+        f"HINT vs-rise -c 1 {how} -r 38 -n {args.repeat} -k 12 -b 300 -w {LIGHT_STEPS} | "
+        f"sed 's/^/{mode.replace(' ', '_')} /'" for mode, how in MODES.items())
+    rows = []
+    for hz, column, text in tables(args, "steps", 2, script):
+        found = numbers(text, MODES)
+        for mode in MODES:
+            _, kept, fall = zip(*(values for name, values in found if name == mode))
+            rows.append([str(hz), mode, column, *ends(kept, ".1f"),
+                         f"{statistics.median(fall):.1f}" if "-f" in MODES[mode] else ""])
+    publish(args.out / "steps.csv", ("hz", "task", "setting", "ms", "least", "most", "fall"), rows,
+            f"ms until the highest frequency is asked for and kept: median, least, most of "
+            f"{args.repeat}; ms of little work, after 300 of work, until less is asked for: "
+            f"median. behind: a new task, so many ms after another's burst of 300 ms. {NOTE}")
     return 0
 
 
-def energy(options: argparse.Namespace) -> int:
+def energy(args: argparse.Namespace) -> int:
     """J of the package in the first 5 periods of regular loads of 4 CPUs, and afterwards."""
     script = "\n".join(
-        f"sleep 1; echo {name} "
-        f"$({hint(options)}guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
+        f"sleep 1; echo {name.replace(' ', '_')} "
+        f"$(HINT guest-load {kind} 0,1,2,3 {period * number / 1000} {work} {period})"
         for kind, named in (("every", MIX), ("timed", TIMED))
-        for name, (work, period, number) in named.items() for _ in range(options.repeat))
-    if options.idle:
-        script = f"{ONLY_IDLE.format(state=options.idle)}\n{script}"
-    for name, image in kernels(options):
-        found: dict[str, list[list[float]]] = {}
-        for line in guest(options, f"energy-{name}-{options.idle or 'all'}-{setting(options)}",
-                          options.machine, 4, image, script,
-                          PASSIVE + options.governor).splitlines():
-            load, *words = line.split()
-            found.setdefault(load, []).append([float(word) / 1000 for word in words])
-        for load, values in found.items():
-            first, known = zip(*values)
-            print(f"{load:10} {name:8} first {spread(list(first)):30} known "
-                  f"{spread(list(known))}", flush=True)
-        sums = [statistics.median(x) for values in found.values() for x in zip(*values)]
-        print(f"{'sum':10} {name:8} first {sum(sums[::2]):.3f} known {sum(sums[1::2]):.3f}",
-              flush=True)
+        for name, (work, period, number) in named.items() for _ in range(args.repeat))
+    rows = []
+    for idle in args.idle:
+        only = ONLY_IDLE.format(state=idle) + "\n" if idle != "all" else ""
+        for hz, column, text in tables(args, f"energy-{idle}", 4, only + script):
+            sums = [0.0, 0.0]
+            found = numbers(text, (*MIX, *TIMED))
+            for load in (*MIX, *TIMED):
+                first, known = zip(*([mj / 1000 for mj in values]
+                                     for name, values in found if name == load))
+                sums = [x + statistics.median(of) for x, of in zip(sums, (first, known))]
+                rows.append([idle, str(hz), load, column, f"{statistics.median(first):.1f}",
+                             *ends(known, ".1f")])
+            rows.append([idle, str(hz), "sum", column, *(f"{x:.1f}" for x in sums), "", ""])
+    publish(args.out / "energy.csv", ("idle in", "hz", "load", "setting", "J first", "J", "least",
+                                      "most"), rows,
+            "J of the package: in the first five periods, and afterwards: medians, least and most "
+            f"of {args.repeat}. Idle in: the only idle state beside POLL. {NOTE}")
     return 0
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["policies", "loads", "steps", "energy"])
-    parser.add_argument("--kernel", nargs="+", default=["patched"], metavar="NAME[=IMAGE]",
-                        help="patched, base, or a name and the path of a bzImage")
-    parser.add_argument("--out", type=Path, default=paths.BUILD / "schedutil-guest")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    add = parser.add_argument
+    add("what", choices=["steps", "energy", "changes", "calls", "policies"])
+    options.where(parser, "schedutil-guest")
+    add("--repeat", type=int, default=5)
+    add("--columns", nargs="+", default=[c for c in COLUMNS if c != "stock"], choices=COLUMNS)
+    add("--stock", type=Path, help="package of another kernel, for the column stock")
+    add("--hz", nargs="+", type=int, default=[250], help="of the kernels of steps and energy")
+    add("--idle", nargs="+", default=["all"], metavar="STATE",
+        help="of energy: the only idle state, or all")
+    add("--load", nargs="+", default=list(LOADS), choices=LOADS, help="of changes and calls")
     group = parser.add_argument_group("policies")
     group.add_argument("--seed", type=int, default=1)
     group.add_argument("--seconds", type=int, default=600, help="virtual, of each guest")
     group.add_argument("--cpus", type=int, nargs="+", default=[2, 4, 8])
     group.add_argument("--coordination", nargs="+", choices=["any", "all"],
                        default=["any", "all"])
-    group.add_argument("--hz", type=int, default=250, help="of the kernel")
-    group = parser.add_argument_group("loads, steps and energy")
-    group.add_argument("--machine", default="sapphire-rapids", help="of loads and energy")
-    group.add_argument("--governor", default="schedutil")
-    group.add_argument("--repeat", type=int, default=20)
-    group.add_argument("--clamped", type=int, metavar="MAX",
-                       help="of loads: a task that is clamped to this sleeps on CPU 3")
-    group.add_argument("--hint", type=int, metavar="MIN", help="of steps and energy: "
-                       "the loads ask for at least this utilisation (uclampset, 1 to 1024)")
-    group.add_argument("--idle", metavar="STATE", help="of energy: the only idle state")
-    group.add_argument("--load", nargs="+", default=list(LOADS), choices=LOADS)
-    options = parser.parse_args()
-    if options.hint is not None and not 1 <= options.hint <= 1024:
-        parser.error(f"--hint {options.hint}: allowed are 1 to 1024")
-    return options
+    return parser.parse_args()
 
 
 def main() -> int:
-    options = parse()
-    return {"policies": policies, "loads": loads, "steps": steps,
-            "energy": energy}[options.what](options)
+    args = parse()
+    return {"steps": steps, "energy": energy, "changes": changes, "calls": calls,
+            "policies": policies}[args.what](args)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.ended("guest.py", main))

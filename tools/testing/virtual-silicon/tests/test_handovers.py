@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.guest import options
 from virtual_silicon.studies.handovers import handovers, picture
 
 PART = handovers.Part("some", "sapphire-rapids", 8, 250, ("menu",), ("n=4", "n=8"))
@@ -35,9 +36,9 @@ def test_plan_that_is_wrong(row: str, said: str, tmp_path: Path) -> None:
 
 
 def test_another_teo_has_a_kernel_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handovers.paths, "kernel", Path)
+    monkeypatch.setattr(options.paths, "kernel", Path)
     args = argparse.Namespace(base="base", patched="patched", stock=None)
-    images = {handovers.image(args, kernel, hz)[0].parent.name + f" of {hz}" for hz in (250, 1000)
+    images = {options.built(args, kernel, hz)[0].parent.name + f" of {hz}" for hz in (250, 1000)
               for kernel in ("patched", "7.3-teo")}
     assert images == {" of 250", "7.3-teo-250 of 250", "patched-1000 of 1000",
                       "7.3-teo-1000 of 1000"}

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .. import cli, paths
+from ..errors import MissingError
 from ..machine import machine
 from . import boot, distribution, initramfs
 from .job import Job
@@ -50,6 +51,20 @@ def image(kernel: str, where: Path) -> tuple[Path, dict[str, bytes]]:
         return paths.kernel(kernel), {}
     unpacked = distribution.unpack(Path(kernel), where / "kernels")
     return unpacked.image, unpacked.files()
+
+
+def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[str, bytes]]:
+    """Of a study's column: base, patched, what studies/kernel.sh built, or the package of
+    --stock."""
+    if kernel == "stock":
+        if not args.stock:
+            raise MissingError("the column stock needs --stock PACKAGE (README.md)")
+        return image(str(args.stock), args.out)
+    if hz == 250 and kernel in ("base", "patched"):
+        kernel = getattr(args, kernel, kernel)
+    else:
+        kernel = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
+    return paths.kernel(kernel), {}
 
 
 def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:

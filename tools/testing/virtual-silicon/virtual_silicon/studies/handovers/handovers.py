@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ... import cli, paths
-from ...errors import Fail, GuestError, MissingError, UsageError
-from ...guest import distribution, initramfs, options
+from ...errors import Fail, GuestError, UsageError
+from ...guest import initramfs, options
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
 from ...machine import machine
@@ -107,20 +107,8 @@ def _check(load: str, where: str) -> None:
                          f"PROGRAM:NUMBER of {', '.join(PROGRAMS)}")
 
 
-def image(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[str, bytes]]:
-    """Of a kernel of ours or of a package, whose modules the job gets."""
-    if kernel == "stock":
-        if not args.stock:
-            raise MissingError("the column stock needs --stock PACKAGE (README.md)")
-        found = distribution.unpack(args.stock, args.out / "kernels")
-        return found.image, found.files()
-    other = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
-    own = hz == 250 and kernel in ("base", "patched")
-    return paths.kernel(getattr(args, kernel) if own else other), {}
-
-
 def guest(args: argparse.Namespace, part: Part, kernel: str) -> Guest:
-    path, files = image(args, kernel, part.hz)
+    path, files = options.built(args, kernel, part.hz)
     job = Job(files=dict(files))
     job.step("prepare", f"SECONDS_EACH={args.seconds}; . /usr/lib/vs/handovers.sh; "
              f"prepare_all '{' '.join(part.loads)}'")
