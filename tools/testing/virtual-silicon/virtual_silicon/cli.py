@@ -28,6 +28,13 @@ def positive(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
 def _terminated(number: int, frame: FrameType | None) -> None:
     """So that SIGTERM runs the same clean-up as ctrl-C."""
     interrupted.set()
@@ -51,3 +58,7 @@ def ended(name: str, run: Callable[[], int]) -> int:
         return 130
     except BrokenPipeError:
         return 141
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1

@@ -15,6 +15,11 @@ class Fail(Exception):
         self.code = code or self.code
 
 
+def unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file is not read as text."""
+    return (error.strerror if isinstance(error, OSError) else "") or "is not text"
+
+
 class UsageError(Fail):
     """The caller asked for something that cannot be."""
 

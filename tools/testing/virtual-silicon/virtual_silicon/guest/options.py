@@ -18,7 +18,7 @@ from .pool import Guest, Guests
 
 
 def jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+    parser.add_argument("--jobs", type=cli.count, default=len(os.sched_getaffinity(0)),
                         help="guests at a time (default: the host's CPUs)")
 
 
@@ -95,7 +95,7 @@ def both_kernels(parser: argparse.ArgumentParser, directory: str, machine_file: 
             boots: int) -> None:
     """Of an experiment that boots both kernels several times."""
     add = parser.add_argument
-    add("--boots", type=int, default=boots, help=f"of each kernel (default {boots})")
+    add("--boots", type=cli.count, default=boots, help=f"of each kernel (default {boots})")
     where(parser, directory)
     add("--machine", default=str(machine_file))
     add("--cpus", type=int, default=4)

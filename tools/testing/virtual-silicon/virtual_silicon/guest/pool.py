@@ -65,10 +65,11 @@ class Guests:
     def config(self, guest: Guest) -> boot.Config:
         out = self.out / guest.name
         return boot.Config(
-            machine=guest.machine, cpus=guest.cpus, kernel=guest.kernel, qemu=self._qemu,
-            initramfs=self._archive, out=out, job=guest.job.archive(), mode=guest.mode,
-            append=guest.append, trace=guest.trace, compact=guest.compact,
-            faults=out / "faults" if guest.faults else None, limits=guest.limits)
+            machine=guest.machine, cpus=guest.machine.check_cpus(guest.cpus),
+            kernel=guest.kernel, qemu=self._qemu, initramfs=self._archive, out=out,
+            job=guest.job.archive(), mode=guest.mode, append=guest.append, trace=guest.trace,
+            compact=guest.compact, faults=out / "faults" if guest.faults else None,
+            limits=guest.limits)
 
     def key(self, guest: Guest) -> str:
         """Of everything that determines what the guest will answer."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UsageError, unread
 from . import convert, dump, form, machine
 
 _STATE = "/sys/devices/system/cpu/cpu0/cpuidle/state"
@@ -22,7 +22,7 @@ def read(path: Path) -> form.Data:
     try:
         return form.check(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(f"{path}: {unread(error)}") from error
     except ValueError as error:
         raise UsageError(f"{path}: is not what cpuwhy probe writes: {error}") from error
 

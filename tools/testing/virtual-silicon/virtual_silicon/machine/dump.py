@@ -47,7 +47,7 @@ NAMES = {
 class Dump:
     """Values of the first CPU, and the place ("file:line") of each by its key."""
 
-    end: str = ""			# the last line read
+    end: str = ""			# the last line read, or its file
     msrs: dict[int, int] = field(default_factory=dict)
     cpuid: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)		# lscpu, cpuinfo, AIDA64
@@ -261,6 +261,7 @@ def read(texts: list[tuple[str, str]]) -> Dump:
     dump = Dump()
     reader = _Reader(dump)
     for name, text in texts:
+        dump.end = name
         for number, line in enumerate(text.splitlines(keepends=True), 1):
             reader.line(line, f"{name}:{number}")
     reader.finish()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import UsageError, unread
 from .qapi import Struct
 
 MOST_CPUS = 256
@@ -118,8 +118,7 @@ def read(path: Path) -> list[Struct]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"fault file {path}: "
-                         f"{getattr(error, 'strerror', None) or 'is not text'}") from error
+        raise UsageError(f"fault file {path}: {unread(error)}") from error
     out = []
     for number, line in enumerate(map(str.strip, lines), 1):
         if line and not line.startswith("#"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths
-from ..errors import MachineError, UsageError
+from ..errors import MachineError, UsageError, unread
 from . import turbo
 from .schema import (
     Checker,
@@ -251,7 +251,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise MachineError(path, 0, f"cannot be read: {error}") from error
+        raise MachineError(path, 0, unread(error)) from error
     return text, _tables(text, path)
 
 
