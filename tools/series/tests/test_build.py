@@ -284,6 +284,8 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("run TIME=warp", "warp"),
     ("help PYTHON=no/python3", "no/python3: not found"),
     ("run KERNEL=bse", "KERNEL=bse: neither patched nor base nor the file"),
+    ("demo KERNEL=nowhere", "KERNEL=nowhere: neither"),
+    ("bench KERNEL=nowhere", "KERNEL=nowhere: neither"),
     ("kernel JOBS=x", "JOBS=x: a number"),
     ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud"),
 ])
