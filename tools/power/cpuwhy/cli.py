@@ -290,7 +290,11 @@ def _probe(args: argparse.Namespace) -> int:
     text = probe.run(args.seconds, lambda said: print(f"cpuwhy: {said}", file=sys.stderr,
                                                       flush=True))
     print(text, end="", flush=True)
-    if args.output and input(f"Write this to {args.output}? [y/N] ").strip().lower() == "y":
+    try:
+        write = args.output and input(f"Write this to {args.output}? [y/N] ")
+    except EOFError:
+        write = ""
+    if write and write.strip().lower() == "y":
         args.output.write_text(text)
     return 0
 
@@ -311,7 +315,8 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"cpuwhy: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"cpuwhy: {where}{error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("cpuwhy: interrupted", file=sys.stderr)
     return 2

@@ -198,8 +198,8 @@ def load(path: Path) -> Machine:
     """NAME.json, or a table of states as text: name, exit latency, target residency in ns."""
     try:
         text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Fail(f"{path}: {error}") from None
+    except UnicodeDecodeError:
+        raise Fail(f"{path}: is not text") from None
     if not text.lstrip().startswith("{"):
         return Machine(states={-1: table(path, text)})
     try:

@@ -2,15 +2,18 @@
 """The program as a user calls it."""
 from __future__ import annotations
 
+import errno
+import io
 import json
 import re
 import subprocess
+import sys
 import textwrap
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from cpuwhy import cli
+from cpuwhy import cli, probe
 from cpuwhy.tests.scripted import Script
 
 PROGRAM = Path(__file__).resolve().parents[1] / "cpuwhy"
@@ -90,7 +93,9 @@ BAD = [
     (["idle"], "nothing to read"),
     (["idle", "nowhere"], "nowhere: no such file"),
     (["idle", "TRACE", "--record", "1"], "not both"),
-    (["idle", "TRACE", "--states", "nowhere"], "nowhere"),
+    (["idle", "TRACE", "--states", "nowhere"], "nowhere: No such file"),
+    (["idle", "TRACE", "--states", sys.executable], "is not text"),
+    (["idle", "TRACE", "--states", "."], ".: Is a directory"),
     (["idle", "TRACE", "--states", "TRACE"], "must be NAME EXIT_LATENCY TARGET_RESIDENCY in ns"),
     (["replay", "TRACE", "x"], "CONFIG_HZ of the recording is not known"),
 ]
@@ -101,6 +106,26 @@ def test_bad_input_gets_one_line(argv: list[str], reason: str, trace: Path) -> N
     done = run(*(str(trace) if word == "TRACE" else word for word in argv))
     assert done.returncode == 2 and not done.stdout
     assert re.fullmatch(r"cpuwhy: .*\n", done.stderr) and reason in done.stderr
+
+
+@pytest.mark.parametrize("said, written", [("y\n", True), ("n\n", False), ("", False)])
+def test_probe_asks_before_it_writes(said: str, written: bool, tmp_path: Path,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the input, ctrl-D, is no."""
+    terminal = io.StringIO(said)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr(probe, "run", lambda seconds, tell: "text\n")
+    assert cli.main(["probe", "-o", str(tmp_path / "file")]) == 0
+    assert (tmp_path / "file").exists() == written
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(seconds: float, tell: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(probe, "run", full)
+    assert cli.main(["probe"]) == 2
+    assert capsys.readouterr().err == "cpuwhy: No space left on device\n"
 
 
 @pytest.mark.parametrize("command", ["idle", "freq"])
