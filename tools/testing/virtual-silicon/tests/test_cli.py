@@ -32,6 +32,8 @@ def files(tmp_path: Path) -> Path:
     (["adopt", PROBE, "-o", "nowhere/x"], 1, "nowhere/x: No such file or directory"),
     (["convert", "empty"], 2, "empty: the dump lacks vendor and model"),
     (["compare", "--machine", "./binary"], 2, "binary: is not text"),
+    (["validate", "--rows", "("], 2, "--rows (: missing )"),
+    (["validate", "--measurements", "binary"], 2, "binary: is not text"),
     (["validate", "--jobs", "0"], 2, "argument --jobs: 0 is not above 0"),
     (["bench", "--jobs", "-1"], 2, "argument --jobs: -1 is not above 0")])
 def test_wrong_words(words: list[str | Path], status: int, said: str, files: Path) -> None:

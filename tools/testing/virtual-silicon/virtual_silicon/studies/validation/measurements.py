@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import paths
-from ...errors import UsageError
+from ...errors import UsageError, unread
 
 DATA = paths.SILICON / "data/measurements.csv"
 COLUMNS = ("cpu_name", "family_hex", "model_hex", "kind", "quantity", "conditions", "value",
@@ -102,8 +102,10 @@ def read(path: Path) -> list[Row]:
             if lacking:
                 raise UsageError(f"{path}:1: no column {', '.join(sorted(lacking))}")
             return [_row(path, table.line_num, row) for row in table]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {unread(error)}") from error
+    except csv.Error as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _row(path: Path, line: int, row: dict[str, str]) -> Row:

@@ -231,8 +231,12 @@ def command(args: argparse.Namespace) -> int:
     """1 if the goal is not met."""
     if args.probe:
         return _probed(args)
+    try:
+        wanted = re.compile(args.rows)
+    except re.error as error:
+        raise UsageError(f"--rows {args.rows}: {error}") from error
     rows = [row for row in measurements.read(args.measurements)
-            if re.search(args.rows, f"{row.cpu} {row.kind} {row.quantity}")]
+            if wanted.search(f"{row.cpu} {row.kind} {row.quantity}")]
     if not rows:
         raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
     kernel, work = paths.kernel(args.kernel or "patched"), args.work.resolve()
