@@ -20,8 +20,6 @@ typedef unsigned __int128 u128;
 #endif
 typedef s64 ktime_t;
 
-#define S16_MIN			SHRT_MIN
-#define U16_MAX			USHRT_MAX
 #define U32_MAX			UINT_MAX
 #define S64_MAX			LLONG_MAX
 #define U64_MAX			ULLONG_MAX
@@ -66,7 +64,6 @@ typedef s64 ktime_t;
 #define clamp_t(t, v, lo, hi)	clamp((t)(v), (t)(lo), (t)(hi))
 #define clamp_val(v, lo, hi)	clamp(v, lo, hi)
 #define abs(x)			({ __typeof__(x) _x = (x); _x < 0 ? -_x : _x; })
-#define __fls(x)		(63 - __builtin_clzl(x))
 #define ilog2(x)		(fls64(x) - 1)
 #define div_u64(n, d)		((u64)(n) / (u32)(d))
 #define div64_u64(n, d)		((u64)(n) / (u64)(d))

@@ -73,7 +73,6 @@ do {									\
 #define KUNIT_ASSERT_NOT_NULL(t, a)		KUNIT_EXPECT_TRUE(t, a)
 #define KUNIT_EXPECT_EQ_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, ==, b, __VA_ARGS__)
 #define KUNIT_EXPECT_LE_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, <=, b, __VA_ARGS__)
-#define KUNIT_EXPECT_LT_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, <, b, __VA_ARGS__)
 #define KUNIT_EXPECT_GE_MSG(t, a, b, ...)	KUNIT_COMPARE(t, a, >=, b, __VA_ARGS__)
 #define KUNIT_EXPECT_TRUE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, true, __VA_ARGS__)
 #define KUNIT_EXPECT_FALSE_MSG(t, a, ...)	KUNIT_COMPARE(t, !!(a), ==, false, __VA_ARGS__)
