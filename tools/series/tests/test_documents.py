@@ -11,9 +11,11 @@ from statistics import mean
 import pytest
 
 from .. import paths, targets
+from ..check import figures
 
 README = paths.TOP / "README.md"
 RESULTS = paths.TOP / "results"
+SCHEDUTIL = paths.TOP / "tools/testing/schedutil-sim/README.md"
 STUDIES = paths.TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
 
 
@@ -122,17 +124,16 @@ def test_replay() -> None:
 
 
 def test_how_long_until_the_highest_frequency() -> None:
-    """The one table of it, in schedutil-sim's README: milliseconds of base and ours."""
-    text = (paths.TOP / "tools/testing/schedutil-sim/README.md").read_text("utf-8")
-    found = re.findall(r"^\| \[?(guest|model)\b.*? \| (\d+) \| (.*) \|$", text, re.M)
+    """The one table of it, in schedutil-sim's README: milliseconds of each setting."""
+    found = re.findall(r"^\| \[?(guest|model)\b.*? \| (\d+) \| (.*) \|$",
+                       SCHEDUTIL.read_text("utf-8"), re.M)
     assert len(found) == 4
-    for where, hz, cells in found:
-        rows = {(r["task"].split()[0], r["setting"]): r.get("median ms") or r["median"]
-                for r in table(f"schedutil/{where}-steps.csv")
-                if r["hz"] == hz and r.get("ms", "until") != "for which it stays"}
-        tasks = ("light", "new", "returning" if where == "model" else "slept")
-        assert cells == " | ".join(f"{rows[task, 'base']}, {rows[task, 'ours']}"
-                                   for task in tasks), (where, hz)
+    for where, hz, shown in found:
+        rows = {(r["task"].split()[0], r["setting"]): r.get("median ms") or r["ms"]
+                for r in table(f"schedutil/{where}-steps.csv") if r["hz"] == hz}
+        settings = [s for s in ("base", "stock", "ours") if ("light", s) in rows]
+        assert shown == " | ".join(", ".join(rows[task, s] for s in settings)
+                                   for task in ("light", "new", "returning")), (where, hz)
 
 
 def cells(document: Path, mark: str) -> list[list[str]]:
@@ -166,9 +167,12 @@ def test_conversations() -> None:
 def test_each_table_has_command_and_version() -> None:
     files = sorted(RESULTS.rglob("*.csv"))
     assert len(files) > 20
+    made = {paths.TOP / figure.document for figure in figures.load()}
     for file in files:
         command, version = notes(str(file.relative_to(RESULTS)))[:2]
         assert command.startswith("# command: ") and version.startswith("# version: "), file
+        # Else nobody is told when it is older than what it describes.
+        assert {file, *file.parents} & made or "by hand" in command, file
         for target in re.findall(r"\bmake ([a-z-]+)", command):
             assert target in targets.TARGETS, file
         heads = table(str(file.relative_to(RESULTS)))[0]
@@ -193,3 +197,22 @@ def test_links_lead_somewhere(document: Path) -> None:
             heads = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.M)
             assert anchor in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-")
                               for h in heads], link
+
+
+def test_changes_of_frequency() -> None:
+    rows = {(r["load"], r["setting"]): r for r in table("schedutil/guest-changes.csv")}
+    early = {(r["load"], r["clamp"]): r["early %"] for r in table("schedutil/guest-calls.csv")}
+    shown = cells(SCHEDUTIL, "` |")
+    assert [row[0].strip("`") for row in shown] == list(dict.fromkeys(load for load, _ in rows))
+    for (name, *numbers), load in zip(shown, dict.fromkeys(load for load, _ in rows)):
+        assert numbers == [*(f"{r['changes/s']} ({r['least']} to {r['most']})" for r in (
+            rows[load, s] for s in ("base", "stock", "base-schedutil", "ours"))),
+            f"{early[load, '-']}, {early[load, '300']}"], name
+
+
+def test_energy_of_schedutil() -> None:
+    rows = {(r["idle in"], r["setting"]): r["J"] for r in table("schedutil/guest-energy.csv")
+            if r["load"] == "sum"}
+    assert [row[1:] for row in cells(SCHEDUTIL, ", J |")] == [
+        [rows[idle, s] for s in ("base", "stock", "base-schedutil", "ours", "hint", "performance")]
+        for idle in ("all", "C1E")]
