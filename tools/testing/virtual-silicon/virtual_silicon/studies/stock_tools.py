@@ -237,7 +237,8 @@ def add(sub: cli.Commands) -> None:
     one = sub.add_parser("stock-tools", help="a table of what stock kernels and tools say of "
                          "each machine")
     options.boot_options(one)
-    one.add_argument("machines", nargs="*", help="default: all")
+    one.add_argument("machines", nargs="*", help="default: those not made from dumps, "
+                     "and with --parts those that are")
     one.add_argument("--parts", action="store_true", help="compare those made from dumps "
                      "with what was read on the parts, under the base kernel")
     one.add_argument("--kernels", nargs="+", default=["base"],
@@ -265,15 +266,18 @@ def command(args: argparse.Namespace) -> int:
     c.limits = boot.Limits(300, 300, 900)
     if args.parts:
         head, found = PARTS_HEAD, parts_rows(args.machines, c)
+        note = ("The base kernel in a guest, two cores, stock turbostat; \"of the part\" is what "
+                "data/parts.csv has of the real one.")
     else:
         kernels = list(_kernels(args.kernels, c.out.parent / "kernels"))
-        head, found = HEAD, rows(
-            [load(name) for name in args.machines or names()], kernels, c,
-            c.cpus)
+        machines = args.machines or [name for name in names() if name not in parts()]
+        head, found = HEAD, rows([load(name) for name in machines], kernels, c, c.cpus)
+        note = ("Stock turbostat, cpupower and stress-ng; \"in file\" is what the machine file "
+                "says.")
     table = []
     for row in found:
         table.append(row)
         print(" | ".join(row.cells), flush=True)
     if args.output:
-        write_csv(Path(args.output), head, [row.cells for row in table])
+        write_csv(Path(args.output), head, [row.cells for row in table], note)
     return 1 if any(row.wrong for row in table) else 0
