@@ -82,13 +82,12 @@ def _mhz(result: boot.Result, step: str, cpus: list[int]) -> str:
                     if cpu in table.cpus)
 
 
-def _file_mhz(m: Machine, active: int, kinds: bool) -> str:
-    tops = [m.max_ratio] + ([kind.max_ratio for kind in m.classes] if kinds else [])
+def _file_mhz(m: Machine, active: int, tops: list[int]) -> str:
     return "/".join(f"{m.mhz(min(top, m.turbo.limit(active))):.0f}" for top in tops)
 
 
 def row(m: Machine, cpus: int, kernel: str, result: boot.Result) -> Row:
-    first = [0] + [numbers[0] for _, numbers in m.class_cpus(cpus)]
+    kinds = [(kind, numbers[0]) for kind, numbers in m.class_cpus(cpus) if numbers]
     header, info = result.text("header"), result.text("frequency-info")
     base = _match(r"= ([\d.]+) MHz base frequency", header)
     idle = _match(r"Available idle states: (?:POLL )?(.*)", result.text("idle-info"))
@@ -99,8 +98,9 @@ def row(m: Machine, cpus: int, kernel: str, result: boot.Result) -> Row:
     complaints += [f"{name} failed" for name in failed]
     return Row(m.name, [
         m.name, kernel, _match(r"driver: (\S+)", info), base.removesuffix(".0"),
-        _mhz(result, "one", [0]), _file_mhz(m, 1, False),
-        _mhz(result, "all", first), _file_mhz(m, -(-cpus // m.threads), True),
+        _mhz(result, "one", [0]), _file_mhz(m, 1, [m.max_ratio]),
+        _mhz(result, "all", [0, *(first for _, first in kinds)]),
+        _file_mhz(m, -(-cpus // m.threads), [m.max_ratio, *(kind.max_ratio for kind, _ in kinds)]),
         idle, "yes" if "package" in result.text("zones") else "no",
         "; ".join(complaints) or "none"], bool(complaints))
 
