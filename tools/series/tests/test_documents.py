@@ -14,6 +14,7 @@ from .. import paths, targets
 from ..check import figures
 
 README = paths.TOP / "README.md"
+EVIDENCE = paths.TOP / "docs/evidence.md"
 RESULTS = paths.TOP / "results"
 SCHEDUTIL = paths.TOP / "tools/testing/schedutil-sim/README.md"
 STUDIES = paths.TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
@@ -216,3 +217,20 @@ def test_energy_of_schedutil() -> None:
     assert [row[1:] for row in cells(SCHEDUTIL, ", J |")] == [
         [rows[idle, s] for s in ("base", "stock", "base-schedutil", "ours", "hint", "performance")]
         for idle in ("all", "C1E")]
+
+
+def test_losers_of_schedutil() -> None:
+    joules = {(r["idle in"], r["setting"]): float(r["J"])
+              for r in table("schedutil/guest-energy.csv") if r["load"] == "30 %"}
+    changes = {(r["load"], r["setting"]): float(r["changes/s"])
+               for r in table("schedutil/guest-changes.csv")}
+
+    def more(idle: str) -> str:
+        return f"{100 * joules[idle, 'ours'] / joules[idle, 'base'] - 100:.1f}"
+    assert said(r"30 % on each CPU, over 6.12: (\S+) % more energy, with no idle state but C1E "
+                r"(\S+) %, and with a little noise (\d+) changes of clock a second instead of "
+                r"(\d+) ", EVIDENCE) == (
+        more("all"), more("C1E"), f"{changes['noise_30', 'ours']:.0f}",
+        f"{changes['noise_30', 'base']:.0f}")
+    assert said(r"up to 20 ms: (\d+) changes of clock a second instead of (\d+);",
+                EVIDENCE) == tuple(f"{changes['bursts_20ms', s]:.0f}" for s in ("ours", "base"))
