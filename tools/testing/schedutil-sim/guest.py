@@ -11,8 +11,10 @@ arguments, equal numbers.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -71,16 +73,23 @@ def guest(args: argparse.Namespace, name: str, kernel: str, governor: str, cpus:
                  image, Job([("script", script)], files), PASSIVE + governor)
 
 
-def numbers(text: str, names: Iterable[str]) -> list[tuple[str, list[float]]]:
-    """Of lines that begin with one of the names, words with _ for blanks."""
+def numbers(text: str, names: Iterable[str], repeat: int) -> list[tuple[str, list[float]]]:
+    """Of lines that begin with one of the names, with _ for blanks; each as often as was asked."""
     known = {name.replace(" ", "_"): name for name in names}
     found = []
     for line in text.splitlines():
         name, *words = line.split()
         try:
-            found.append((known[name], [float(word) for word in words]))
+            values = [float(word) for word in words]
+            if not all(map(math.isfinite, values)):
+                raise ValueError(line)
+            found.append((known[name], values))
         except (KeyError, ValueError) as error:
             raise GuestError(f"not a result: {line!r}") from error
+    counts = Counter(name for name, _ in found)
+    for name in known.values():
+        if counts[name] != repeat:
+            raise GuestError(f"{name}: {counts[name]} results instead of {repeat}")
     return found
 
 
@@ -98,9 +107,9 @@ def policies(args: argparse.Namespace) -> int:
     return int(lost > 0)
 
 
-def by_load(text: str) -> dict[str, list[list[float]]]:
+def by_load(args: argparse.Namespace, text: str) -> dict[str, list[list[float]]]:
     found: dict[str, list[list[float]]] = {}
-    for load, values in numbers(text, LOADS):
+    for load, values in numbers(text, args.load, args.repeat):
         found.setdefault(load, []).append(values)
     return found
 
@@ -112,12 +121,11 @@ def loads(args: argparse.Namespace, clamped: str = "") -> str:
 
 def changes(args: argparse.Namespace) -> int:
     """Of the frequency per second; results."""
-    columns = [c for c in args.columns if not COLUMNS[c][2]]
-    found = [by_load(text) for text in said(args, [
-        guest(args, f"changes-{c}", *COLUMNS[c][:2], 4, loads(args)) for c in columns])]
+    found = [by_load(args, text) for text in said(args, [
+        guest(args, f"changes-{c}", *COLUMNS[c][:2], 4, loads(args)) for c in args.columns])]
     rows = []
     for load in args.load:
-        for column, values in zip(columns, found):
+        for column, values in zip(args.columns, found):
             result, seconds, _, _, changed = zip(*values[load])
             rows.append([load, column, *ends([n / s for n, s in zip(changed, seconds)], ".1f"),
                          *ends(result)])
@@ -136,7 +144,7 @@ def calls(args: argparse.Namespace) -> int:
     for clamp, text in zip(clamps, said(args, [
             guest(args, f"calls-{clamp or 'free'}", "patched-profile", "schedutil", 4,
                   loads(args, clamp)) for clamp in clamps])):
-        for load, values in by_load(text).items():
+        for load, values in by_load(args, text).items():
             _, seconds, called, computed, _ = (statistics.median(x) for x in zip(*values))
             if not called:
                 raise GuestError(f"{load}: the profiler counted no call")
@@ -166,7 +174,7 @@ def steps(args: argparse.Namespace) -> int:
         f"sed 's/^/{mode.replace(' ', '_')} /'" for mode, how in MODES.items())
     rows = []
     for hz, column, text in tables(args, "steps", 2, script):
-        found = numbers(text, MODES)
+        found = numbers(text, MODES, args.repeat)
         for mode in MODES:
             _, kept, fall = zip(*(values for name, values in found if name == mode))
             rows.append([str(hz), mode, column, *ends(kept, ".1f"),
@@ -190,7 +198,7 @@ def energy(args: argparse.Namespace) -> int:
         only = ONLY_IDLE.format(state=idle) + "\n" if idle != "all" else ""
         for hz, column, text in tables(args, f"energy-{idle}", 4, only + script):
             sums = [0.0, 0.0]
-            found = numbers(text, (*MIX, *TIMED))
+            found = numbers(text, (*MIX, *TIMED), args.repeat)
             for load in (*MIX, *TIMED):
                 first, known = zip(*([mj / 1000 for mj in values]
                                      for name, values in found if name == load))
@@ -210,20 +218,30 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("what", choices=["steps", "energy", "changes", "calls", "policies"])
     options.where(parser, "schedutil-guest")
-    add("--repeat", type=int, default=5)
+    add("--repeat", type=cli.count, default=5)
     add("--columns", nargs="+", default=[c for c in COLUMNS if c != "stock"], choices=COLUMNS)
     add("--stock", type=Path, help="package of another kernel, for the column stock")
-    add("--hz", nargs="+", type=int, default=[250], help="of the kernels of steps and energy")
-    add("--idle", nargs="+", default=["all"], metavar="STATE",
+    add("--hz", nargs="+", type=int, choices=(250, 1000), default=[250], help="of the kernels of steps and energy")
+    add("--idle", nargs="+", default=["all"], choices=("all", "C1", "C1E", "C6"),
         help="of energy: the only idle state, or all")
     add("--load", nargs="+", default=list(LOADS), choices=LOADS, help="of changes and calls")
     group = parser.add_argument_group("policies")
     group.add_argument("--seed", type=int, default=1)
-    group.add_argument("--seconds", type=int, default=600, help="virtual, of each guest")
-    group.add_argument("--cpus", type=int, nargs="+", default=[2, 4, 8])
+    group.add_argument("--seconds", type=cli.count, default=600, help="virtual, of each guest")
+    group.add_argument("--cpus", type=cli.count, nargs="+", default=[2, 4, 8])
     group.add_argument("--coordination", nargs="+", choices=["any", "all"],
                        default=["any", "all"])
-    return parser.parse_args()
+    args = parser.parse_args()
+    for name in ("columns", "hz", "idle", "load"):
+        if len(set(values := getattr(args, name))) < len(values):
+            parser.error(f"--{name}: the same twice")
+    if args.what == "changes":
+        args.columns = [c for c in args.columns if not COLUMNS[c][2]]
+    if 250 not in args.hz:
+        args.columns = [c for c in args.columns if c in ("base", "ours")]
+    if not args.columns:
+        parser.error(f"--columns: none of these has a row in the table of {args.what}")
+    return args
 
 
 def main() -> int:
