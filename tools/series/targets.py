@@ -260,7 +260,7 @@ TARGETS = {
                      "build static", [linux],
                      lambda: testrun.run(static.checks(trees.LINUX)), alone=True, newer=True),
     "figures": Target("tables and pictures of documents that are older than what they describe",
-                      then=figures.make),
+                      "build qemu guest", [patched, of_base, selftests, qemu.build], figures.make),
     "lint": Target("mypy and ruff on all Python files (part of test)", "build lint",
                    then=lambda: testrun.run([("lint", testrun.lint)])),
     "kernel": Target("build/out/patched/bzImage", "build", [patched], newer=True),
