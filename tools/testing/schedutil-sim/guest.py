@@ -14,8 +14,7 @@ import argparse
 import math
 import statistics
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from virtual_silicon import cli, paths
@@ -69,28 +68,26 @@ def said(args: argparse.Namespace, guests: Iterable[Guest]) -> list[str]:
 def guest(args: argparse.Namespace, name: str, kernel: str, governor: str, cpus: int, script: str,
           hz: int = 250) -> Guest:
     image, files = options.built(args, kernel, hz)
-    return Guest(name.replace(" ", "-").replace("'", ""), machine.load("sapphire-rapids"), cpus,
+    return Guest(name, machine.load("sapphire-rapids"), cpus,
                  image, Job([("script", script)], files), PASSIVE + governor)
 
 
-def numbers(text: str, names: Iterable[str], repeat: int) -> list[tuple[str, list[float]]]:
+def numbers(text: str, names: Collection[str], repeat: int) -> dict[str, list[list[float]]]:
     """Of lines that begin with one of the names, with _ for blanks; each as often as was asked."""
-    known = {name.replace(" ", "_"): name for name in names}
-    found = []
+    found: dict[str, list[list[float]]] = {name.replace(" ", "_"): [] for name in names}
     for line in text.splitlines():
         name, *words = line.split()
         try:
             values = [float(word) for word in words]
             if not all(map(math.isfinite, values)):
                 raise ValueError(line)
-            found.append((known[name], values))
+            found[name].append(values)
         except (KeyError, ValueError) as error:
             raise GuestError(f"not a result: {line!r}") from error
-    counts = Counter(name for name, _ in found)
-    for name in known.values():
-        if counts[name] != repeat:
-            raise GuestError(f"{name}: {counts[name]} results instead of {repeat}")
-    return found
+    for name, of in found.items():
+        if len(of) != repeat:
+            raise GuestError(f"{name}: {len(of)} results instead of {repeat}")
+    return {name: found[name.replace(" ", "_")] for name in names}
 
 
 def policies(args: argparse.Namespace) -> int:
@@ -101,17 +98,10 @@ def policies(args: argparse.Namespace) -> int:
                                        f"HZ=250\n{script}")]), ACPI))
             for how in args.coordination for cpus in args.cpus]
     lost = 0
-    for (name, _), text in zip(todo, said(args, [guest for _, guest in todo])):
+    for (name, _), text in zip(todo, said(args, [asked for _, asked in todo])):
         print(f"{name} CPUs:\n{text}", flush=True)
         lost += not text.endswith("complaints 0 stayed 0 lost 0")
     return int(lost > 0)
-
-
-def by_load(args: argparse.Namespace, text: str) -> dict[str, list[list[float]]]:
-    found: dict[str, list[list[float]]] = {}
-    for load, values in numbers(text, args.load, args.repeat):
-        found.setdefault(load, []).append(values)
-    return found
 
 
 def loads(args: argparse.Namespace, clamped: str = "") -> str:
@@ -121,7 +111,7 @@ def loads(args: argparse.Namespace, clamped: str = "") -> str:
 
 def changes(args: argparse.Namespace) -> int:
     """Of the frequency per second; results."""
-    found = [by_load(args, text) for text in said(args, [
+    found = [numbers(text, args.load, args.repeat) for text in said(args, [
         guest(args, f"changes-{c}", *COLUMNS[c][:2], 4, loads(args)) for c in args.columns])]
     rows = []
     for load in args.load:
@@ -144,7 +134,7 @@ def calls(args: argparse.Namespace) -> int:
     for clamp, text in zip(clamps, said(args, [
             guest(args, f"calls-{clamp or 'free'}", "patched-profile", "schedutil", 4,
                   loads(args, clamp)) for clamp in clamps])):
-        for load, values in by_load(args, text).items():
+        for load, values in numbers(text, args.load, args.repeat).items():
             _, seconds, called, computed, _ = (statistics.median(x) for x in zip(*values))
             if not called:
                 raise GuestError(f"{load}: the profiler counted no call")
@@ -174,13 +164,12 @@ def steps(args: argparse.Namespace) -> int:
         f"sed 's/^/{mode.replace(' ', '_')} /'" for mode, how in MODES.items())
     rows = []
     for hz, column, text in tables(args, "steps", 2, script):
-        found = numbers(text, MODES, args.repeat)
-        for mode in MODES:
-            _, kept, fall = zip(*(values for name, values in found if name == mode))
+        for mode, values in numbers(text, MODES, args.repeat).items():
+            _, kept, fall = zip(*values)
             rows.append([str(hz), mode, column, *ends(kept, ".1f"),
                          f"{statistics.median(fall):.1f}" if "-f" in MODES[mode] else ""])
     publish(args.out / "steps.csv", ("hz", "task", "setting", "ms", "least", "most", "fall"), rows,
-            f"ms until the highest frequency is asked for and kept: median, least, most of "
+            "ms until the highest frequency is asked for and kept: median, least, most of "
             f"{args.repeat}; ms of little work, after 300 of work, until less is asked for: "
             f"median. behind: a new task, so many ms after another's burst of 300 ms. {NOTE}")
     return 0
@@ -198,10 +187,8 @@ def energy(args: argparse.Namespace) -> int:
         only = ONLY_IDLE.format(state=idle) + "\n" if idle != "all" else ""
         for hz, column, text in tables(args, f"energy-{idle}", 4, only + script):
             sums = [0.0, 0.0]
-            found = numbers(text, (*MIX, *TIMED), args.repeat)
-            for load in (*MIX, *TIMED):
-                first, known = zip(*([mj / 1000 for mj in values]
-                                     for name, values in found if name == load))
+            for load, values in numbers(text, (*MIX, *TIMED), args.repeat).items():
+                first, known = ([mj / 1000 for mj in of] for of in zip(*values))
                 sums = [x + statistics.median(of) for x, of in zip(sums, (first, known))]
                 rows.append([idle, str(hz), load, column, f"{statistics.median(first):.1f}",
                              *ends(known, ".1f")])
