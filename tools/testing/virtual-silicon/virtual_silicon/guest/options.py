@@ -45,12 +45,17 @@ def boot_options(parser: argparse.ArgumentParser) -> None:
     add("--out", default=str(paths.RUN), help="directory for output")
 
 
+def packaged(package: Path, where: Path) -> tuple[Path, dict[str, bytes]]:
+    """The image of a Debian package, and modules for a job."""
+    unpacked = distribution.unpack(package, where / "kernels")
+    return unpacked.image, unpacked.files()
+
+
 def image(kernel: str, where: Path) -> tuple[Path, dict[str, bytes]]:
     """Of patched, base, a bzImage or a Debian package, whose modules the job gets."""
     if not kernel.endswith(".deb"):
         return paths.kernel(kernel), {}
-    unpacked = distribution.unpack(Path(kernel), where / "kernels")
-    return unpacked.image, unpacked.files()
+    return packaged(Path(kernel), where)
 
 
 def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[str, bytes]]:
@@ -58,8 +63,9 @@ def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
     --stock."""
     if kernel == "stock":
         if not args.stock:
-            raise MissingError("the column stock needs --stock PACKAGE (README.md)")
-        return image(str(args.stock), args.out)
+            raise MissingError("the column stock needs --stock PACKAGE "
+                               "(virtual_silicon/studies/handovers/README.md says which)")
+        return packaged(args.stock, args.out)
     if hz == 250 and kernel in ("base", "patched"):
         kernel = getattr(args, kernel, kernel)
     else:

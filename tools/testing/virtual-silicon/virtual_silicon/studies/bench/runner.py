@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ... import paths
 from ...errors import Fail
-from ...guest import boot, distribution, initramfs
+from ...guest import boot, initramfs, options
 from ...guest.pool import Guest, Guests
 from ...machine import machine
 from ..sensitivity.variants import COEFFICIENTS, as_it_is
@@ -149,5 +149,5 @@ def images(stock: Path | None, out: Path) -> tuple[dict[str, Path], dict[str, by
     found = {name: paths.kernel(name) for name in ("base", "patched")}
     if not stock:
         return found, {}
-    kernel = distribution.unpack(stock, out / "kernels")
-    return found | {"stock": kernel.image}, kernel.files()
+    image, files = options.packaged(stock, out)
+    return found | {"stock": image}, files
