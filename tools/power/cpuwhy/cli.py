@@ -290,12 +290,13 @@ def _probe(args: argparse.Namespace) -> int:
     text = probe.run(args.seconds, lambda said: print(f"cpuwhy: {said}", file=sys.stderr,
                                                       flush=True))
     print(text, end="", flush=True)
-    try:
-        write = args.output and input(f"Write this to {args.output}? [y/N] ")
-    except EOFError:
-        write = ""
-    if write and write.strip().lower() == "y":
-        args.output.write_text(text)
+    if args.output:
+        try:
+            answer = input(f"Write this to {args.output}? [y/N] ")
+        except EOFError:
+            answer = ""
+        if answer.strip().lower() == "y":
+            args.output.write_text(text)
     return 0
 
 
