@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from virtual_silicon import text
-from virtual_silicon.errors import GuestError
+from virtual_silicon.errors import GuestError, MissingError
+from virtual_silicon.guest import options
+from virtual_silicon.guest.job import Job
 from virtual_silicon.studies.conversations import conversations
 from virtual_silicon.studies.idle import c02, loads, rest, wakeups
 from virtual_silicon.studies.scaling import scaling
@@ -64,6 +67,49 @@ def test_idle_loads() -> None:
         [(8.8, 2.0)], [0.0], [0.0], [70.0])
     assert [(r["setting"], r["better %"]) for r in rows_of()[:3]] == [
         ("menu", ""), ("7.3 teo", "+20.0"), ("teo", "+50.0")]
+    # Another kernel's menu stands beside no other.
+    results["schedutil", "stock", "menu", "messages"] = loads.Samples(
+        [(22.0, 2.0)], [0.0], [0.0], [70.0])
+    assert [(r["setting"], r["better %"]) for r in rows_of()[:2]] == [
+        ("stock menu", ""), ("menu", "")]
+
+
+def test_stock_kernel_has_menu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def guest(_: object, __: str, kernel: str, job: Job, ___: bool) -> str:
+        asked.append((kernel, job.steps[0][1]))
+        return ""
+
+    monkeypatch.setattr(options, "guest", guest)
+    monkeypatch.setattr(options, "answers", lambda *_: ())
+    args = argparse.Namespace(first=0, boots=1, kernels=["base"], other=None, stock=Path("x.deb"),
+                              idle=["menu", "teo"], loads=["ticks", "rest"], rounds=1, trace=False,
+                              frequency=["schedutil"])
+    assert not loads.measure(args)
+    (base, usual), (stock, shell) = asked
+    assert (base, stock) == ("base", "stock")
+    assert "LOADS='ticks rest'" in usual and " 'menu teo' " in usual
+    assert "LOADS='ticks'" in shell and " 'menu' " in shell
+
+
+def test_stock_kernel_brings_its_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(options, "packaged", lambda *_: (tmp_path, {"modules/00-msr.ko": b"m"}))
+    args = argparse.Namespace(machine="e3-1240-v5", cpus=2, append="", out=tmp_path,
+                              stock=Path("x.deb"))
+    job = Job()
+    assert options.guest(args, "one", "stock", job).kernel == tmp_path
+    assert job.files == {"modules/00-msr.ko": b"m"}
+    args.stock = None
+    with pytest.raises(MissingError, match="stock needs --stock"):
+        options.guest(args, "one", "stock", job)
+
+
+def test_idle_loads_that_fail() -> None:
+    for line, said in (("schedutil teo rest event syntax error: 33 6 0.1 9.6", "not a result"),
+                       ("schedutil teo pipe-rr 33 6 0.1 9.6", "said nothing")):
+        with pytest.raises(GuestError, match=said):
+            loads.parse("base", f"vs:ready 0.75\n{line}", defaultdict(loads.Samples))
 
 
 def test_idle_wakeups() -> None:

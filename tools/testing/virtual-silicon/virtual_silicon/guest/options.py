@@ -104,10 +104,16 @@ def both_kernels(parser: argparse.ArgumentParser, directory: str, machine_file: 
     add("--boots", type=cli.count, default=boots, help=f"of each kernel (default {boots})")
     where(parser, directory)
     add("--machine", default=str(machine_file))
-    add("--cpus", type=int, default=4)
+    add("--cpus", type=cli.count, default=4)
     add("--base", default="base", help="the base's image")
     add("--patched", default="patched", help="our image")
     add("--append", default="", help="more for the kernel command line")
+
+
+def stock(parser: argparse.ArgumentParser) -> None:
+    """Of a study that has this column, for built() and guest()."""
+    parser.add_argument("--stock", type=Path,
+                        help="package of another kernel, for the column stock")
 
 
 def words(text: str) -> list[str]:
@@ -124,10 +130,12 @@ def known(parser: argparse.ArgumentParser, args: argparse.Namespace, name: str,
 
 def guest(args: argparse.Namespace, name: str, kernel: str, job: Job,
           trace: bool = False) -> Guest:
-    """Of the options. @kernel: base or patched."""
-    return Guest(name, machine.load(args.machine), args.cpus,
-                 paths.kernel(getattr(args, kernel)), job, f"intel_pstate=passive {args.append}",
-                 trace=trace)
+    """Of the options. @kernel: stock, or the name of the option that has it."""
+    image, modules = (built(args, kernel, 250) if kernel == "stock"
+                      else (paths.kernel(getattr(args, kernel)), {}))
+    job.files.update(modules)
+    return Guest(name, machine.load(args.machine), args.cpus, image, job,
+                 f"intel_pstate=passive {args.append}", trace=trace)
 
 
 def answers(args: argparse.Namespace, todo: Sequence[Guest], recipe: Path | None = None,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tasks that take turns, in guests: the base's schedutil, ours without and with chains,
-and the performance governor.
+"""Tasks that take turns, in guests: schedutil of the base, of a stock kernel, and ours without
+and with chains, and the performance governor.
 
-Boots the base kernel and ours, in deterministic time. Prints a table: result, clock of
-busy CPUs, energy per unit of the result, and writes of PERF_CTL that change it per second.
-README.md says what to make of it.
+Boots each kernel, in deterministic time. Prints a table: result, clock of busy CPUs, energy
+per unit of the result, and writes of PERF_CTL that change it per second. README.md says what
+to make of it.
 """
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ RATES = ("pipe", "unix", "tcp", "udp", "futex", "ring3", "ring4", "legs0.1", "le
 TIMES = ("cold", "hackbench", "perf-pipe", "shell", "sockperf-udp", "sockperf-tcp")
 
 #: Column: kernel, and the variant of conversations.sh
-COLUMNS = {"base": ("base", "0"), "without": ("patched", "0"), "with": ("patched", "1"),
-           "performance": ("patched", "performance")}
+COLUMNS = {"base": ("base", "0"), "stock": ("stock", "0"), "without": ("patched", "0"),
+           "with": ("patched", "1"), "performance": ("patched", "performance")}
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.both_kernels(parser, "conversations", HERE.parent / "idle/sapphire-rapids-fine.toml", 1)
     parser.add_argument("--loads", type=options.words, default=list(RATES + TIMES))
-    parser.add_argument("--columns", type=options.words, default=list(COLUMNS))
+    parser.add_argument("--columns", type=options.words,
+                        default=[column for column in COLUMNS if column != "stock"])
+    options.stock(parser)
     parser.add_argument("--seconds", type=float, default=1, help="of each load")
-    parser.add_argument("--repeat", type=int, default=1, help="in each boot")
+    parser.add_argument("--repeat", type=cli.count, default=1, help="in each boot")
     args = parser.parse_args()
     options.known(parser, args, "loads", RATES + TIMES)
     options.known(parser, args, "columns", COLUMNS)

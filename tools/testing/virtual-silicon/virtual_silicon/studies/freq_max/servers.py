@@ -86,7 +86,7 @@ def main() -> int:
     options.where(parser, "servers")
     parser.add_argument("--machines", type=options.words, default=list(CHOICES))
     parser.add_argument("--loads", type=options.words, default=list(LOADS))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=cli.count, default=5)
     parser.add_argument("--base", default="base", help="the base's image")
     parser.add_argument("--patched", default="patched", help="our image")
     args = parser.parse_args()

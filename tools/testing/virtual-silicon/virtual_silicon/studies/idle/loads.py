@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads under each idle governor, in guests: a table of results beside menu's.
 
-Boots the base kernel and ours, in deterministic time, and ours with the teo of Linux 7.3 if
---other names it. Each runs the loads of loads.sh under each idle governor and each frequency
-governor, one after the other, several times. README.md says what to make of the table.
+Boots the base kernel and ours, in deterministic time; ours with the teo of Linux 7.3 if --other
+names it, and a stock kernel with menu if --stock does. Each runs the loads of loads.sh under each
+idle governor and each frequency governor, one after the other, several times. README.md says
+what to make of the table.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ LOADS: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 #: Which kernel and governor a column is of.
 COLUMNS = {"base menu": ("base", "menu"), "base teo": ("base", "teo"),
-           "menu": ("patched", "menu"), "7.3 teo": ("other", "teo"), "teo": ("patched", "teo")}
+           "stock menu": ("stock", "menu"), "menu": ("patched", "menu"),
+           "7.3 teo": ("other", "teo"), "teo": ("patched", "teo")}
+#: Governors of a kernel that has not all of --idle.
+IDLE = {"stock": ["menu"], "other": ["teo"]}
 
 
 @dataclass
@@ -87,7 +91,10 @@ def parse(kernel: str, text: str, into: Results) -> None:
         if len(words) < 3 or words[2] not in LOADS:
             continue
         frequency, idle, name, *numbers = words
-        *values, above, below, seconds, joules = map(float, numbers)
+        try:
+            *values, above, below, seconds, joules = map(float, numbers)
+        except ValueError as error:
+            raise GuestError(f"not a result: {line!r}") from error
         if len(values) != len(LOADS[name]):
             raise GuestError(f"{name} said nothing: {line!r}")
         samples = into[frequency, kernel, idle, name]
@@ -99,9 +106,11 @@ def parse(kernel: str, text: str, into: Results) -> None:
 
 def guest(args: argparse.Namespace, kernel: str, seed: int) -> Guest:
     j = Job()
-    idle = args.idle if kernel != "other" else ["teo"]
+    idle = IDLE.get(kernel, args.idle)
+    # perf's counter of energy is a module of Debian's kernel, which the guest lacks.
+    names = [name for name in args.loads if (kernel, name) != ("stock", "rest")]
     # Time moves on by a little, and with it everything that depends on chance.
-    j.step("loads", f"LOADS='{' '.join(args.loads)}'; . /usr/lib/vs/loads.sh; "
+    j.step("loads", f"LOADS='{' '.join(names)}'; . /usr/lib/vs/loads.sh; "
            f"sleep 0.{37 * seed + 1:04d}; "
            f"rounds {args.rounds} '{' '.join(idle)}' '{' '.join(args.frequency)}'")
     j.step("dmesg", "dmesg")
@@ -146,7 +155,7 @@ def table(results: Results, frequency: str, load: str) -> list[list[str]]:
             enumerate(LOADS[load]), COLUMNS):
         samples = column(results, frequency, name, load)
         if samples.values:
-            reference = "base menu" if name.startswith("base") else "menu"
+            reference = name if "menu" in name else "base menu" if "base" in name else "menu"
             more = [] if index else [(samples.above, ".0f"), (samples.below, ".0f"),
                                      (samples.watts, ".2f")]
             rows.append([frequency, title, unit, name,
@@ -159,8 +168,9 @@ def table(results: Results, frequency: str, load: str) -> list[list[str]]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     options.both_kernels(parser, "idle", HERE / "sapphire-rapids-fine.toml", 3)
-    parser.add_argument("--rounds", type=int, default=2, help="in each boot")
+    parser.add_argument("--rounds", type=cli.count, default=2, help="in each boot")
     parser.add_argument("--kernels", type=options.words, default=["base", "patched"])
+    options.stock(parser)
     parser.add_argument("--other", help="image of kernel.sh 7.3-teo")
     parser.add_argument("--idle", type=options.words, default=["menu", "teo"])
     parser.add_argument("--frequency", type=options.words, default=["performance", "schedutil"])
@@ -175,7 +185,7 @@ def arguments() -> argparse.Namespace:
 def measure(args: argparse.Namespace) -> Results:
     results: Results = defaultdict(Samples)
     boots = [(kernel, seed) for seed in range(args.first, args.first + args.boots)
-             for kernel in [*args.kernels, *["other"] * bool(args.other)]]
+             for kernel in [*args.kernels, *(k for k in IDLE if getattr(args, k))]]
     answers = options.answers(args, [guest(args, *which) for which in boots],
                               HERE / "recipe.txt", paths.selftests())
     for (kernel, _), answer in zip(boots, answers):

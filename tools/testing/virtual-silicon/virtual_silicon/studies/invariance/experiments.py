@@ -84,9 +84,9 @@ def main() -> int:
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--kernel", default="patched", help="base, patched or an image")
     options.where(parser, "studies")
-    parser.add_argument("--length", type=int, default=10_000,
+    parser.add_argument("--length", type=cli.count, default=10_000,
                         help="virtual ms of each case of changing")
-    parser.add_argument("--count", type=int, default=1000, help="rounds of hotplug")
+    parser.add_argument("--count", type=cli.count, default=1000, help="rounds of hotplug")
     args = parser.parse_args()
     return int(not experiments[args.experiment](args))
 

@@ -109,7 +109,7 @@ def main() -> int:
     parser.add_argument("--base", default=str(paths.BUILD / "studies/base-trace/bzImage"))
     parser.add_argument("--patched",
                         default=str(paths.BUILD / "studies/patched-trace/bzImage"))
-    parser.add_argument("--cpus", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--cpus", type=cli.count, nargs="+", default=[1, 4, 16, 64])
     options.where(parser, "scaling")
     args = parser.parse_args()
     todo = [(kernel, name, n) for n in args.cpus for name in MACHINES
