@@ -161,8 +161,9 @@ def test_conversations() -> None:
     shown = cells(STUDIES / "conversations/README.md", ", J ")
     assert len(shown) > 5
     for row in shown:
-        for load, *numbers in (row[:4], row[4:]):
-            assert numbers == [rows[load, setting] for setting in ("base", "without", "with")], load
+        for load, *numbers in (row[:5], row[5:]):
+            assert numbers == [rows[load, setting] for setting in (
+                "base", "stock", "without", "with")], load
 
 
 def test_each_table_has_command_and_version() -> None:
