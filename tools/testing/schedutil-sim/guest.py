@@ -207,7 +207,7 @@ def parse() -> argparse.Namespace:
     options.where(parser, "schedutil-guest")
     add("--repeat", type=cli.count, default=5)
     add("--columns", nargs="+", default=[c for c in COLUMNS if c != "stock"], choices=COLUMNS)
-    add("--stock", type=Path, help="package of another kernel, for the column stock")
+    options.stock(parser)
     add("--hz", nargs="+", type=int, choices=(250, 1000), default=[250],
         help="of the kernels of steps and energy")
     add("--idle", nargs="+", default=["all"], choices=("all", "C1", "C1E", "C6"),

@@ -59,14 +59,14 @@ def image(kernel: str, where: Path) -> tuple[Path, dict[str, bytes]]:
 
 
 def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[str, bytes]]:
-    """Of a study's column: base, patched, what studies/kernel.sh built, or the package of
-    --stock."""
+    """Of a study's column: base, patched, the image of --other, what studies/kernel.sh built, or
+    the package of --stock."""
     if kernel == "stock":
         if not args.stock:
             raise MissingError("the column stock needs --stock PACKAGE "
                                "(virtual_silicon/studies/handovers/README.md says which)")
         return packaged(args.stock, args.out)
-    if hz == 250 and kernel in ("base", "patched"):
+    if hz == 250 and kernel in ("base", "patched", "other"):
         kernel = getattr(args, kernel, kernel)
     else:
         kernel = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
@@ -130,11 +130,10 @@ def known(parser: argparse.ArgumentParser, args: argparse.Namespace, name: str,
 
 def guest(args: argparse.Namespace, name: str, kernel: str, job: Job,
           trace: bool = False) -> Guest:
-    """Of the options. @kernel: stock, or the name of the option that has it."""
-    image, modules = (built(args, kernel, 250) if kernel == "stock"
-                      else (paths.kernel(getattr(args, kernel)), {}))
+    """Of the options. @kernel: as of built()."""
+    bootable, modules = built(args, kernel, 250)
     job.files.update(modules)
-    return Guest(name, machine.load(args.machine), args.cpus, image, job,
+    return Guest(name, machine.load(args.machine), args.cpus, bootable, job,
                  f"intel_pstate=passive {args.append}", trace=trace)
 
 

@@ -264,13 +264,13 @@ def command(args: argparse.Namespace) -> int:
     args.kernel = "base"
     c = options.config(args, b"", "")
     c.limits = boot.Limits(300, 300, 900)
-    known = parts()
     if args.parts:
         head, found = PARTS_HEAD, parts_rows(args.machines, c)
         note = ("The base kernel in a guest, two cores, stock turbostat; \"of the part\" is what "
                 "data/parts.csv has of the real one.")
     else:
         kernels = list(_kernels(args.kernels, c.out.parent / "kernels"))
+        known = parts()
         machines = args.machines or [name for name in names() if name not in known]
         head, found = HEAD, rows([load(name) for name in machines], kernels, c, c.cpus)
         note = ("Stock turbostat, cpupower and stress-ng; \"in file\" is what the machine file "
