@@ -512,7 +512,10 @@ wait
     with host.servers():
         pids = log.read_text().split()
         assert len(pids) == 4 and all(Path(f"/proc/{pid}").exists() for pid in pids)
-    left = [pid for pid in pids if running(pid)]
+    # What is killed runs until it is scheduled.
+    end = time.monotonic() + 5
+    while (left := [pid for pid in pids if running(pid)]) and time.monotonic() < end:
+        time.sleep(0.01)
     for pid in left:
         os.kill(int(pid), signal.SIGKILL)
     assert not left
