@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Lines of turbostat, lscpu, cpupower, rdmsr, inteltool, the kernel's log and others.
+
+A Reader takes cleaned lines and fills a Material (texts.py).  Each rule is a pattern and a
+method; the first that matches a line counts.  turbostat's lines are those of all versions
+since 4.7 (its source has them: each register is printed as "0x%08llx").
+"""
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Optional
+
+from . import lscpu
+from .texts import (MOST_LINES, Conflict, Fact, Logical, Material, Part, Register, Table, Where,
+                    sysfs_path)
+
+#: Names of registers, in turbostat's and others' spelling, without MSR_ and IA32_.
+NAMES = {
+    "PLATFORM_ID": 0x17, "FEATURE_CONTROL": 0x3A, "FSB_FREQ": 0xCD, "PLATFORM_INFO": 0xCE,
+    "PKG_CST_CONFIG_CONTROL": 0xE2, "SNB_PKG_CST_CFG_CTL": 0xE2, "PMG_CST_CONFIG_CONTROL": 0xE2,
+    "PERF_STATUS": 0x198, "PERF_CTL": 0x199, "THERM_INTERRUPT": 0x19B, "THERM_STATUS": 0x19C,
+    "MISC_ENABLE": 0x1A0, "TEMPERATURE_TARGET": 0x1A2, "MISC_FEATURE_CONTROL": 0x1A4,
+    "MISC_PWR_MGMT": 0x1AA, "TURBO_POWER_CURRENT_LIMIT": 0x1AC, "TURBO_RATIO_LIMIT": 0x1AD,
+    "TURBO_RATIO_LIMIT1": 0x1AE, "TURBO_RATIO_LIMIT2": 0x1AF, "IVT_TURBO_RATIO_LIMIT": 0x1AE,
+    "ENERGY_PERF_BIAS": 0x1B0, "PACKAGE_THERM_STATUS": 0x1B1, "PACKAGE_THERM_INTERRUPT": 0x1B2,
+    "POWER_CTL": 0x1FC, "VR_CURRENT_CONFIG": 0x601, "RAPL_POWER_UNIT": 0x606,
+    "PKGC3_IRTL": 0x60A, "PKGC6_IRTL": 0x60B, "PKGC7_IRTL": 0x60C, "PKG_POWER_LIMIT": 0x610,
+    "PKG_POWER_INFO": 0x614, "DRAM_POWER_LIMIT": 0x618, "DRAM_POWER_INFO": 0x61C,
+    "PKGC8_IRTL": 0x633, "PKGC9_IRTL": 0x634, "PKGC10_IRTL": 0x635, "PP0_POWER_LIMIT": 0x638,
+    "PP0_POLICY": 0x63A, "PP1_POWER_LIMIT": 0x640, "PP1_POLICY": 0x642,
+    "CONFIG_TDP_NOMINAL": 0x648, "CONFIG_TDP_LEVEL_1": 0x649, "CONFIG_TDP_LEVEL1": 0x649,
+    "CONFIG_TDP_LEVEL_2": 0x64A, "CONFIG_TDP_LEVEL2": 0x64A, "CONFIG_TDP_CONTROL": 0x64B,
+    "TURBO_ACTIVATION_RATIO": 0x64C, "SECONDARY_TURBO_RATIO_LIMIT": 0x650,
+    "CC6_DEMOTION_POLICY_CONFIG": 0x668, "MC6_DEMOTION_POLICY_CONFIG": 0x669,
+    "ATOM_CORE_RATIOS": 0x66A, "ATOM_CORE_TURBO_RATIOS": 0x66C,
+    "CORE_PERF_LIMIT_REASONS": 0x690, "GFX_PERF_LIMIT_REASONS": 0x6B0,
+    "RING_PERF_LIMIT_REASONS": 0x6B1, "PM_ENABLE": 0x770, "HWP_CAPABILITIES": 0x771,
+    "HWP_REQUEST_PKG": 0x772, "HWP_INTERRUPT": 0x773, "HWP_REQUEST": 0x774, "HWP_STATUS": 0x777,
+    "RAPL_PWR_UNIT": 0xC0010299, "AMD_RAPL_POWER_UNIT": 0xC0010299,
+    "AMD_CPPC_CAP1": 0xC00102B0, "AMD_CPPC_ENABLE": 0xC00102B1, "AMD_CPPC_CAP2": 0xC00102B2,
+    "AMD_CPPC_REQ": 0xC00102B3, "AMD_CPPC_STATUS": 0xC00102B4,
+}
+#: turbostat prints at least so many digits of a register.
+DIGITS = 8
+#: Its lines that are kept as it says them.
+TURBOSTAT = re.compile(
+    r"turbostat version|cpu\d+: |CPUID\(|\d+ \* [\d.]+ = |RAPL|TSC: |TURBO_|SLM BCLK|NSFOD "
+    r"|current_(?:driver|governor)|cpufreq |C-state Pre-wake|/dev/cpu_dma_latency"
+    r"|Uncore Frequency|Kernel command line|dev_cpu_dma|[a-z_]*perf_limit|cpuidle"
+    r"|\d+ MHz max turbo|MSR_\w+[:,]")
+LOG_WORDS = re.compile(
+    r"cpu|tsc|clock|therm|temperature|throttl|power|mwait|idle|pstate|p-state|c-state|cppc|acpi:|"
+    r"hypervisor|Linux version|Command line|DMI: |microcode|freq|wobbly|prochot|rapl|turbo|EPB|"
+    r"MSR|timer|smp|x86/|tpmi|dptf|int340", re.I)
+#: Of a log, what names a machine or its owner.
+PRIVATE = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b(?:serial|uuid)\b", re.I)
+
+
+def number(name: str) -> Optional[int]:
+    """Of a register by any tool's name."""
+    name = re.sub(r"^(?:MSR_)?(?:NHM_|IA32_|CORE_PERF$)?", "", name.upper())
+    return NAMES.get(name, NAMES.get(name.replace("IA32_", "")))
+
+
+def khz(text: str, unit: str) -> int:
+    return round(float(text.replace(",", ".")) * {"k": 1, "m": 1e3, "g": 1e6}[unit.lower()])
+
+
+class Reader:
+    """Feeds lines to a material."""
+
+    def __init__(self, material: Material) -> None:
+        self.m = material
+        self.last = 0
+        self.begin("")
+        self.aida_cpus: set[int] = set()
+        self.aida_sections: set[int] = set()
+        self.scaling: dict[str, list[int]] = {}
+        table: tuple[tuple[str, str, Callable[[re.Match[str]], object]], ...] = (
+            ("turbostat", r"(?:cpu(\d+): )?((?:MSR_|ENERGY_PERF_|IA32_)\w+)[:,] ?"
+             r"(0x[0-9a-fA-F]*)(.*)", self._named),
+            ("turbostat", r"cpu (\d+) pkg (\d+) (?:\w+ \d+ )*core (\d+)(?: thread \d+)?",
+             self._place),
+            ("turbostat", r"CPUID\(0\): (\w+)(?:.*family:model:stepping \S+ "
+             r"\((\d+):(\d+):(\d+)\))?", self._cpuid0),
+            ("turbostat", r"CPUID\(1\): family:model:stepping \S+ \((\d+):(\d+):(\d+)\)"
+             r"(?: microcode (0x[0-9a-fA-F]+))?", self._cpuid1),
+            ("turbostat", r"CPUID\(6\): (.*)", self._cpuid6),
+            ("turbostat", r"CPUID\(7\): (.*)", self._cpuid7),
+            ("turbostat", r"\d+ \* ([\d.]+) = [\d.]+ MHz", self._clock),
+            ("turbostat", r"cpu(\d+): (\w[\w-]*): ((?:MWAIT|ACPI|CPUIDLE|FFH|HLT|IOPORT).*)",
+             self._state),
+            ("turbostat", r"(?:cpu(\d+): )?(?:cpufreq (driver|governor)|cpufreq (boost)|"
+             r"cpufreq intel_pstate (no_turbo)|current_(driver|governor)(?:_ro)?): (\S+)$",
+             self._driver),
+            ("sysfs", r"(?:r[ow]\|)?(?:\./)?(/?(?:[\w:.*-]+/)*[\w.-]+)(?:[:|] ?|\s*=\s+|\t| )(.*)$",
+             self._file),
+            ("cpuid", r"(0x[0-9a-fA-F]{8}) (0x[0-9a-fA-F]{2}): eax=(\w+) ebx=(\w+) ecx=(\w+) "
+             r"edx=(\w+)", self._cpuid),
+            ("rdmsr", r"(0x[0-9a-fA-F]{1,8})[,:]?\s+(?:=\s*)?(0x[0-9a-fA-F]{1,16})\s*$",
+             self._numbered),
+            ("rdmsr", r"([0-9a-f]{1,8}):((?:\d+\|[0-9a-f]*\s*)+)$", self._each_cpu),
+            ("rdmsr", r".*\brdmsr\b((?:\s+\S+)+)$", self._rdmsr),
+            ("inteltool", r"MSR 0x([0-9A-Fa-f]{1,8}) = 0x([0-9A-Fa-f]*)(?::0x([0-9A-Fa-f]*))?",
+             self._inteltool),
+            ("inteltool", r"=+ *(?:UNIQUE|SHARED) MSRs +\((?:core (\d+)|.*)\)", self._core),
+            ("AppleIntelInfo", r"(?:MSR_|IA32_)\w+[. ]*\((0x[0-9A-Fa-f]+)\)\s*: "
+             r"(0x[0-9A-Fa-f]{1,16})", self._numbered),
+            ("aida64", r"------\[ (\w+) Registers / Logical CPU #(\d+) \]", self._section),
+            ("aida64", r"------\[ ()", self._section),
+            ("aida64", r"MSR ([0-9A-F]*): *(.*)", self._aida_msr),
+            ("aida64", r"CPUID ([0-9A-F]{8})(.*)", self._aida_cpuid),
+            ("aida64", r"allcpu: Package (\d+) / Core (\d+) / Thread \d+: Valid(.*)",
+             self._aida_cpu),
+            ("aida64", r"(CPU TDP|CPU Thermal Design Power)\s*:\s*(\d+)", self._tdp),
+            ("cpuinfo", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
+             r"|physical id|core id|flags|cpu cores|siblings)\s*\t+\s*: ?(.*)", self._cpuinfo),
+            ("cpuinfo", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
+             r"|physical id|core id|flags|cpu cores|siblings) *: (.*)", self._cpuinfo),
+        )
+        self.rules = [(kind, re.compile(pattern), rule) for kind, pattern, rule in table]
+
+    # --- files ---
+
+    def begin(self, name: str) -> None:
+        self.name, self.known, self.parts = name, 0, {}         # type: ignore[var-annotated]
+        self.run: list[tuple[str, str, Where]] = []
+        self.table: Optional[Table] = None
+        self.package, self.cpu, self.section = 0, 0, ""
+        self.states: dict[int, list[str]] = {}
+        self.asked: Optional[int] = None
+        self.tail = ""
+        base = name.rpartition("/")[2]
+        self.is_log = base.startswith(("dmesg", "kern.log", "boot.msg"))
+
+    def tree_file(self, name: str, path: str, text: str) -> None:
+        """A file of a copy of /sys or /proc."""
+        if text:
+            self.m.put_file(path, text, Where(name, 0, text[:200].splitlines()[0]))
+            self._count(name, "sysfs" if not path.startswith("proc/") else "proc", 0)
+
+    def _count(self, name: str, kind: str, line: int) -> None:
+        # One entry for all files of a tree
+        key = (name if line else "", kind)
+        if line:
+            first, lines = self.parts.get(kind, (line, 0))
+            self.parts[kind] = (first, lines + 1)
+        else:
+            for at, part in enumerate(self.m.recognised):
+                if part.kind == kind and not part.first:
+                    self.m.recognised[at] = part._replace(lines=part.lines + 1)
+                    return
+            self.m.recognised.append(Part(name, key[1], 0, 1))
+
+    def end(self) -> None:
+        self._lscpu()
+        for kind, (first, lines) in self.parts.items():
+            self.m.recognised.append(Part(self.name, kind, first, lines))
+
+    def line(self, at: int, text: str, whole: bool) -> int:
+        """One more; how many of the file were known so far."""
+        self.where = Where(self.name, at, text[:300])
+        self.m.end = self.where
+        self.whole = whole
+        kind = self._kind(text)
+        if kind:
+            self.known += 1
+            self._count(self.name, kind, at)
+            if len(self.m.said.setdefault(kind, [])) < MOST_LINES and kind not in (
+                    "sysfs", "dmesg", "cpuinfo", "lscpu"):
+                self.m.said[kind].append(self.where)
+        return self.known
+
+    def _kind(self, text: str) -> str:
+        if not text:
+            self.table = None
+            return ""
+        if self.table and self._row(text):
+            return "turbostat"
+        if self._columns(text):
+            return "turbostat"
+        if self._log(text):
+            return "dmesg"
+        for kind, pattern, rule in self.rules:
+            if (match := pattern.match(text)) and rule(match) is not False:
+                return kind
+        if self._word(text):
+            return "lscpu"
+        if TURBOSTAT.match(text):
+            return "turbostat"
+        return ""
+
+    def _cut(self, what: str) -> None:
+        self.m.cut.append((what, self.where))
+
+    # --- turbostat ---
+
+    def _named(self, match: re.Match[str]) -> Optional[bool]:
+        address = number(match[2])
+        digits = match[3][2:]
+        if len(digits) < DIGITS or len(digits) > 16 or not (match[4] or self.whole) or (
+                match[4][:1] not in ("", " ", "(")):
+            self._cut(match[2])
+            return None
+        if address is not None:
+            self._msr(address, int(digits, 16), int(match[1]) if match[1] else None)
+        return None
+
+    def _msr(self, address: int, value: int, cpu: Optional[int]) -> None:
+        self.m.put_register(address, Register(cpu, value, self.where))
+
+    def _place(self, match: re.Match[str]) -> None:
+        self.m.logical.setdefault(int(match[1]), Logical(int(match[2]), int(match[3]), None))
+
+    def _signature(self, family: str, model: str, stepping: str) -> None:
+        for name, value in (("family", family), ("model", model), ("stepping", stepping)):
+            self.m.put(name, int(value), self.where)
+
+    def _cpuid0(self, match: re.Match[str]) -> None:
+        self.m.put("vendor", match[1], self.where)
+        if match[2]:
+            self._signature(match[2], match[3], match[4])
+
+    def _cpuid1(self, match: re.Match[str]) -> None:
+        self._signature(match[1], match[2], match[3])
+        if match[4]:
+            self.m.put("microcode", int(match[4], 16), self.where)
+
+    def _cpuid6(self, match: re.Match[str]) -> None:
+        words = match[1].replace(",", " ").split()
+        for word, name in (("HWP", "hwp"), ("APERF", "aperf"), ("EPB", "epb"),
+                           ("TURBO", "turbo"), ("HWPepp", "epp")):
+            if word in words or f"No-{word}" in words:
+                self.m.put(name, word in words, self.where)
+
+    def _cpuid7(self, match: re.Match[str]) -> None:
+        words = match[1].split()
+        if "Hybrid" in words or "No-Hybrid" in words:
+            self.m.put("hybrid", "Hybrid" in words, self.where)
+
+    def _clock(self, match: re.Match[str]) -> None:
+        if self.m.bus_khz is None and "base freq" in self.where.text:
+            self.m.bus_khz = Fact(round(float(match[1]) * 1000), self.where)
+
+    def _state(self, match: re.Match[str]) -> None:
+        """An idle state: named, with how it is entered."""
+        names = self.states.setdefault(int(match[1]), [])
+        if match[2] not in names:
+            names.append(match[2])
+        base = f"devices/system/cpu/cpu{match[1]}/cpuidle/state{names.index(match[2])}"
+        self.m.put_file(f"{base}/name", match[2], self.where)
+        self.m.put_file(f"{base}/desc", match[3], self.where)
+
+    def _driver(self, match: re.Match[str]) -> None:
+        cpu, policy, boost, no_turbo, idle, value = match.groups()
+        base = "devices/system/cpu"
+        self.m.put_file(
+            f"{base}/cpu{cpu or 0}/cpufreq/scaling_{policy}" if policy else
+            f"{base}/cpufreq/boost" if boost else
+            f"{base}/intel_pstate/no_turbo" if no_turbo else
+            f"{base}/cpuidle/current_{idle}", value, self.where)
+
+    def _columns(self, text: str) -> bool:
+        words = text.split()
+        if len(words) < 3 or not {"Avg_MHz", "Bzy_MHz", "Busy%", "%Busy"} & set(words):
+            return False
+        self.table = Table(words)
+        self.tabs = "\t" in text
+        if len(self.m.tables) < 1000:
+            self.m.tables.append(self.table)
+        return True
+
+    def _row(self, text: str) -> bool:
+        cells = text.split("\t") if self.tabs and "\t" in text else text.split()
+        table = self.table
+        if table is None or len(cells) < 2 or len(cells) > len(table.columns) or not re.match(
+                r"-$|-?\d+(\.\d+)?$", cells[0].strip()):
+            return False
+        row = {name: cell.strip() for name, cell in zip(table.columns, cells) if cell.strip()}
+        if sum(len(known.rows) for known in self.m.tables) < MOST_LINES:
+            table.rows.append((row, self.where))
+        if row.get("CPU", "").isdigit() and row.get("Core", "").isdigit():
+            package = row.get("Package", row.get("PKG", "0"))
+            self.m.logical.setdefault(int(row["CPU"]), Logical(
+                int(package) if package.isdigit() else 0, int(row["Core"]), None))
+        return True
+
+    # --- sysfs ---
+
+    def _file(self, match: re.Match[str]) -> Optional[bool]:
+        path = sysfs_path(match[1], shortened=True)
+        if not path:
+            return False
+        self.m.put_file(path, match[2].strip(), self.where)
+        return None
+
+    # --- registers ---
+
+    def _numbered(self, match: re.Match[str]) -> None:
+        if not self.whole:
+            return self._cut(f"register {match[1]}")
+        return self._msr(int(match[1], 16), int(match[2], 16), None)
+
+    def _each_cpu(self, match: re.Match[str]) -> None:
+        pairs = [word.split("|") for word in match[2].split()]
+        if not self.whole or any(not value for _, value in pairs):
+            return self._cut(f"register 0x{match[1]}")
+        for cpu, value in pairs:
+            self._msr(int(match[1], 16), int(value, 16), int(cpu))
+        return None
+
+    def _rdmsr(self, match: re.Match[str]) -> Optional[bool]:
+        return False
+
+    def _inteltool(self, match: re.Match[str]) -> None:
+        high, low = match[2], match[3]
+        if low is None or len(low) < 8 or len(high) < 8:
+            return self._cut(f"register 0x{match[1]}")
+        return self._msr(int(match[1], 16), int(high + low, 16), self.cpu)
+
+    def _core(self, match: re.Match[str]) -> None:
+        self.cpu = int(match[1] or 0)
+
+    def _cpuid(self, match: re.Match[str]) -> None:
+        leaf, sub, *words = (int(word, 16) for word in match.groups())
+        self.m.leaves.setdefault((leaf, sub), Fact(tuple(words), self.where))
+
+    # --- AIDA64 ---
+
+    def _section(self, match: re.Match[str]) -> None:
+        self.section = match[1]
+        if self.section:
+            self.cpu = int(match[2])
+        if self.section == "MSR":
+            self.aida_sections.add(self.cpu)
+
+    def _aida_msr(self, match: re.Match[str]) -> None:
+        value = re.match(r"(?:([0-9A-F]{4}(?:-[0-9A-F]{4}){3})|< FAILED >)", match[2])
+        if not value or len(match[1]) != 8:
+            return self._cut("the line of a register")
+        if value[1]:
+            self._msr(int(match[1], 16), int(value[1].replace("-", ""), 16), self.cpu)
+        return None
+
+    def _aida_cpuid(self, match: re.Match[str]) -> None:
+        value = re.match(r": ([0-9A-F]{8}(?:-[0-9A-F]{8}){3})(?: \[SL (\d\d)\])?", match[2])
+        if not value:
+            return self._cut("the line of a CPUID leaf")
+        if int(match[1], 16) == 0x1A and int(value[1][:2], 16) == 0x20 and self.m.logical:
+            last = max(self.m.logical)
+            self.m.logical[last] = self.m.logical[last]._replace(small=True)
+        if self.cpu == 0:
+            self.m.leaves.setdefault(
+                (int(match[1], 16), int(value[2] or "0")),
+                Fact(tuple(int(word, 16) for word in value[1].split("-")), self.where))
+        return None
+
+    def _aida_cpu(self, match: re.Match[str]) -> None:
+        cpu = len(self.aida_cpus)
+        self.aida_cpus.add(cpu)
+        self.m.logical[cpu] = Logical(int(match[1]), int(match[2]), "Atom" in match[3])
+
+    def _tdp(self, match: re.Match[str]) -> None:
+        self.m.put("tdp_w", int(match[2]), self.where)
+
+    # --- /proc/cpuinfo and lscpu ---
+
+    def _cpuinfo(self, match: re.Match[str]) -> None:
+        name, value = match[1], match[2].strip()
+        if name == "processor":
+            self.cpu, self.package = int(value) if value.isdigit() else 0, 0
+        elif name == "physical id":
+            self.package = int(value)
+        elif name == "core id":
+            self.m.logical.setdefault(self.cpu, Logical(self.package, int(value), None))
+        elif name == "flags":
+            self._flags(value)
+        elif name == "microcode":
+            self.m.put(name, int(value, 16 if value.startswith("0x") else 10), self.where)
+        elif name in ("vendor_id", "model name"):
+            self.m.put({"vendor_id": "vendor"}.get(name, "name"), " ".join(value.split()),
+                       self.where)
+        elif name in ("cpu family", "model", "stepping") and value.isdigit():
+            self.m.put(name.replace("cpu ", ""), int(value), self.where)
+
+    def _flags(self, value: str) -> None:
+        flags = frozenset(value.split())
+        self.m.put("flags", flags, self.where)
+        if "hypervisor" in flags:
+            self.m.put("hypervisor", "", self.where)
+
+    def _word(self, text: str) -> bool:
+        match = re.match(r"([^:：]{1,70}?)\s*[:：]\s*(\S.*)?$", text)
+        if not match or re.match(r"[\d/\[]", text):
+            if len(self.run) > 60:
+                self._lscpu()
+            return False
+        self.run.append((match[1], (match[2] or "").strip(), self.where))
+        return bool(lscpu.word(match[1]))
+
+    def _lscpu(self) -> None:
+        run, self.run = self.run, []
+        for name, value, where in lscpu.resolve(run):
+            if name == "flags":
+                self.where = where
+                self._flags(value)
+            elif name == "max_mhz":
+                self.m.put(name, float(value.replace(",", ".")), where)
+            elif name == "name":
+                self.m.put(name, " ".join(value.split()), where)
+            else:
+                self.m.put(name, int(value) if value.isdigit() else value, where)
+
+    # --- the kernel's log ---
+
+    def _log(self, text: str) -> bool:
+        match = re.match(
+            r"(?:.*?\bkernel: |kern +:\w+ *: |<\d+>)?(\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])?|"
+            r"\[\w{3} \w{3} +\d+ [\d:]{8} \d{4}\])? ?(.*)", text)
+        if match is None or not (match[1] or " kernel: " in text or self.is_log):
+            return False
+        said = match[2]
+        self.where = self.where._replace(text=f"{match[1] or ''} {said}".strip()[:300])
+        if LOG_WORDS.search(said) and not PRIVATE.search(said) and \
+                len(self.m.log) < MOST_LINES:
+            self.m.log.append(self.where)
+        if boot := re.search(r"smpboot: CPU0: (.*?) \((?:fam|family): (0x\w+|\d+), model: "
+                             r"(0x\w+|\d+)(?:, stepping: (0x\w+|\d+))?", said):
+            self.m.put("name", " ".join(boot[1].split()), self.where)
+            for name, value in zip(("family", "model", "stepping"), boot.groups()[1:]):
+                if value:
+                    self.m.put(name, int(value, 16), self.where)
+        elif found := re.search(r"Hypervisor detected: (.*)", said):
+            self.m.put("hypervisor", found[1], self.where)
+        elif found := re.search(r"(?:Kernel command line|Command line): (.*)", said):
+            self.m.put_file("proc/cmdline", found[1], self.where)
+        return True
+
+    # --- all together ---
+
+    def finish(self) -> None:
+        if self.aida_sections and len(self.aida_sections) < len(self.aida_cpus):
+            self._cut(f"the dump of {len(self.aida_cpus)} CPUs, with registers of "
+                      f"{len(self.aida_sections)},")
+        self._of_leaves()
+        self._base_ratios()
+        self._policies()
+
+    def _of_leaves(self) -> None:
+        leaves = self.m.leaves
+        if (0, 0) in leaves:
+            _, ebx, ecx, edx = leaves[0, 0].value
+            vendor = struct.pack("<III", ebx, edx, ecx).decode("ascii", "replace")
+            self.m.put("vendor", vendor, leaves[0, 0].where)
+        if eax := self.m.leaf(1, 0):
+            family, model = eax >> 8 & 0xF, eax >> 4 & 0xF
+            if family in (6, 15):
+                model |= eax >> 12 & 0xF0
+            family += eax >> 20 & 0xFF if family == 15 else 0
+            for name, value in (("family", family), ("model", model), ("stepping", eax & 0xF)):
+                self.m.put(name, value, leaves[1, 0].where)
+        words = [word for leaf in (0x80000002, 0x80000003, 0x80000004)
+                 for word in (leaves[leaf, 0].value if (leaf, 0) in leaves else ())]
+        brand = struct.pack(f"<{len(words)}I", *words).decode("ascii", "replace").strip("\0 ")
+        if brand:
+            self.m.put("name", " ".join(brand.split()), leaves[0x80000002, 0].where)
+        for leaf, register, bit, name in ((6, 0, 7, "hwp"), (7, 3, 15, "hybrid")):
+            if (leaf, 0) in leaves:
+                self.m.put(name, bool(self.m.leaf(leaf, register) >> bit & 1),
+                           leaves[leaf, 0].where)
+
+    def _base_ratios(self) -> None:
+        """Of 0xce, which each package has one of: two files with two are two machines."""
+        found = self.m.registers.get(0xCE, [])
+        for other in found[1:]:
+            if other.value >> 8 & 0xFF != found[0].value >> 8 & 0xFF:
+                self.m.conflicts.append(Conflict("base ratio", *(Fact(
+                    one.value >> 8 & 0xFF, one.where) for one in (found[0], other))))
+                break
+
+    def _policies(self) -> None:
+        """cpuN/cpufreq is a link to a policy, which alone is in some copies."""
+        for path, fact in list(self.m.sysfs.items()):
+            match = re.match(r"devices/system/cpu/cpufreq/policy(\d+)/(.*)", path)
+            if not match:
+                continue
+            base = f"devices/system/cpu/cpufreq/policy{match[1]}"
+            cpus = self.m.file(f"{base}/affected_cpus") or match[1]
+            for cpu in cpus.split():
+                if cpu.isdigit():
+                    self.m.sysfs.setdefault(f"devices/system/cpu/cpu{cpu}/cpufreq/{match[2]}",
+                                            fact)
