@@ -10,12 +10,26 @@ ifneq ($(UNKNOWN),)
 $(error unknown target: $(UNKNOWN); there are: $(TARGETS))
 endif
 
+ifneq ($(words $(subst :, : ,$(CURDIR))),1)
+$(error this clone is in "$(CURDIR)": the kernel builds in no path with a space or a colon)
+endif
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: $(TARGETS) python
 
-# For tools/series; each may also come from the environment.
-export MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS CONFIGS FLAVOUR BENCH TREE
+# For tools/series; each may also come from the environment. Passed on as typed, with every "$".
+VARIABLES := MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS CONFIGS FLAVOUR \
+	     BENCH TREE
+$(foreach v,$(VARIABLES),$(if $(value $v),$(eval override $v := $$(value $v))))
+export $(VARIABLES)
+
+ALLOWED := $(VARIABLES) PYTHON XDG_CACHE_HOME
+MISSPELT := $(filter-out $(ALLOWED),$(foreach v,$(.VARIABLES),\
+	      $(if $(filter command,$(origin $v)),$v)))
+ifneq ($(MISSPELT),)
+$(error unknown variable: $(MISSPELT); there are: $(ALLOWED))
+endif
 
 # The interpreter that apt's packages are for; any other from 3.11 on that has those of
 # pyproject.toml: make PYTHON=...

@@ -59,7 +59,8 @@ def test_jobs_must_be_a_number(monkeypatch, value):
 
 
 def test_make_variables_do_not_reach_other_programs(monkeypatch):
-    exported = re.search(r"^export (.*)$", (paths.TOP / "Makefile").read_text(), re.M)
+    makefile = (paths.TOP / "Makefile").read_text().replace("\\\n", "")
+    exported = re.search(r"^VARIABLES := (.*)$", makefile, re.M)
     assert exported and "CMD" in exported[1].split()
     ours = {"MAKEFLAGS", *exported[1].split()}
     for name in ours:
@@ -288,9 +289,33 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("bench KERNEL=nowhere", "KERNEL=nowhere: neither"),
     ("kernel JOBS=x", "JOBS=x: a number"),
     ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud"),
+    ("run MACHINES=e3-1240-v5 CMD=true", "unknown variable: MACHINES; there are: MACHINE CPUS CMD"),
+    ("help machine=e3-1240-v5", "unknown variable: machine; there are: MACHINE CPUS CMD"),
 ])
 def test_bad_requests_are_refused_at_once(goal, said):
     done = subprocess.run(["make", "-s", "-C", paths.TOP, *goal.split()],
                           capture_output=True, text=True, timeout=20)
     assert done.returncode == 2
     assert re.search(said, done.stderr)
+
+
+@pytest.mark.parametrize("name", ["a clone", "a:clone"])
+def test_a_path_that_the_kernel_refuses(name, tmp_path):
+    (tmp_path / name).mkdir()
+    done = subprocess.run(["make", "-C", tmp_path / name, "-f", paths.TOP / "Makefile", "help"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "no path with a space or a colon" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["CMD", "APPEND"])
+def test_variables_arrive_as_typed(variable, tmp_path):
+    """As an argument of make and from its environment: a shell's "$" and all else."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] || printf "%s" "${variable}" >"$0".said\n')
+    python.chmod(0o755)
+    typed = """for s in a b; do echo $s $(cat $s) $$ "#" 'x y' \\ ; done\n$HOME"""
+    environment = {"PATH": "/usr/bin:/bin"}
+    for words, more in (([f"{variable}={typed}"], {}), ([], {variable: typed})):
+        subprocess.run(["make", "-s", "-C", paths.TOP, "help", f"PYTHON={python}", *words],
+                       env=environment | more, check=True)
+        assert (tmp_path / "python.said").read_text() == typed
