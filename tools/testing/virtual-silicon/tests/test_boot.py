@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import signal
 import subprocess
@@ -215,3 +216,50 @@ def test_model_options_take_any_path(tmp_path: Path) -> None:
     options = boot.machine_options(c)
     given = json.loads(options[options.index("-object") + 1])
     assert given["report"] == str(c.out / "model.json")
+
+
+#: Answers with the last word that its job would print, once both have been started.
+ECHO = """
+word=$(grep -ao 'echo [a-z]*' "${CONSOLE%/*}/initrd" | tail -1)
+echo "$word" >>"$0.started"
+n=0; while [ "$(wc -l <"$0.started")" -lt 2 ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done
+sleep 0.5
+printf 'vs:ready 1\\nvs:begin command\\n%s\\nvs:end command 0\\nvs:exit 0\\n' \
+	"${word#echo }" >$RESULTS
+"""
+
+
+def started(c: boot.Config, word: str, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "virtual_silicon", "run", "--kernel", str(c.kernel), "--qemu",
+         str(c.qemu), f"--cmd=sleep 1; echo {word}", *more], cwd=paths.SILICON, text=True,
+        env=os.environ | {"X86_DVFS_BUILD": str(c.out)}, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE)
+
+
+def test_two_at_once_in_one_clone(tmp_path: Path) -> None:
+    """Each has its own answer, also while neither finds its guest's programs compiled. Not
+    more directories than guests at the same time; one that is asked for has one guest."""
+    c = config(tmp_path, ECHO)
+    c.kernel.write_bytes(b"kernel")
+    for second in ("second", "third"):
+        both = [started(c, "first"), started(c, second)]
+        said = [process.communicate(timeout=100) for process in both]
+        assert [process.returncode for process in both] == [0, 0], said
+        assert [out for out, _ in said] == ["first\n", f"{second}\n"]
+        assert sorted("run-2" in error for _, error in said) == [False, True]
+        assert {path.name for path in c.out.iterdir()} == {"guest", "run", "run-2"}
+        Path(f"{c.qemu}.started").unlink()
+
+    named = ["--out", str(c.out / "run")]
+    waits = started(c, "fourth", *named)
+    while not Path(f"{c.qemu}.started").exists():
+        time.sleep(0.05)
+    refused = started(c, "fifth", *named)
+    out, error = refused.communicate(timeout=100)
+    assert (refused.returncode, out) == (2, "")
+    assert error.count("\n") == 1 and "another process runs guests there" in error
+    waits.kill()
+    waits.communicate()
+    after = started(c, "sixth", *named)
+    assert after.communicate(timeout=100)[0] == "sixth\n"

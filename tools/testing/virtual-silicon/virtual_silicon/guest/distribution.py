@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import MissingError, UsageError
+from . import claim
 
 #: In the order in which the guest's init inserts them, each behind those that it depends on.
 MODULES = ("msr", "cpuid", "intel_rapl_common", "intel_rapl_msr", "cpufreq_powersave",
@@ -68,14 +69,15 @@ def unpacked(package: Path, target: Path) -> Path:
     if not package.is_file():
         raise UsageError(f"package {package}: not found")
     root = target / package.stem
-    if not root.is_dir():
-        scratch = target / f"{package.stem}.tmp"
-        scratch.mkdir(parents=True, exist_ok=True)
-        result = subprocess.run(["dpkg-deb", "-x", str(package), str(scratch)],
-                                capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise UsageError(f"{package}: {result.stderr.strip()}")
-        scratch.rename(root)
+    with claim.waited_for(target):
+        if not root.is_dir():
+            scratch = target / f"{package.stem}.tmp"
+            scratch.mkdir(exist_ok=True)
+            result = subprocess.run(["dpkg-deb", "-x", str(package), str(scratch)],
+                                    capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise UsageError(f"{package}: {result.stderr.strip()}")
+            scratch.rename(root)
     return root
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import GuestError, MissingError
-from . import distribution
+from . import claim, distribution
 from .cpio import Archive
 
 GUEST = paths.SILICON / "guest"
@@ -167,13 +167,13 @@ def add_selftests(archive: Archive, directory: Path,
 def ensure(build: Path, selftests: Path | None = None, more: Path | Sequence[Item] = ()) -> Path:
     """Writes build/initramfs.cpio unless it already has these bytes. @more: of a study."""
     items = read_recipe(more) if isinstance(more, Path) else more
-    data = assemble(build / "guest", selftests=selftests, more=items)
     target = build / "initramfs.cpio"
-    if not target.exists() or target.read_bytes() != data:
-        build.mkdir(parents=True, exist_ok=True)
-        scratch = target.with_suffix(f".{os.getpid()}.tmp")
-        scratch.write_bytes(data)
-        scratch.replace(target)
+    with claim.waited_for(build):
+        data = assemble(build / "guest", selftests=selftests, more=items)
+        if not target.exists() or target.read_bytes() != data:
+            scratch = target.with_suffix(".tmp")	# others may read the old one
+            scratch.write_bytes(data)
+            scratch.replace(target)
     return target
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .. import cli, paths
 from ..errors import MissingError
 from ..machine import machine
-from . import boot, distribution, initramfs
+from . import boot, claim, distribution, initramfs
 from .job import Job
 from .pool import Guest, Guests
 
@@ -42,7 +43,8 @@ def boot_options(parser: argparse.ArgumentParser) -> None:
     add("--faults", metavar="FILE", help="what to break, and when (format: see README.md)")
     add("--qmp", metavar="SOCKET", help="control socket, for the command fault")
     add("--compact", action="store_true", help="the trace compressed, as trace.gz")
-    add("--out", default=str(paths.RUN), help="directory for output")
+    add("--out", help="directory for output (default: build/run, or build/run-2 and so on while "
+        "others run)")
 
 
 def packaged(package: Path, where: Path) -> tuple[Path, dict[str, bytes]]:
@@ -73,18 +75,30 @@ def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
     return paths.kernel(kernel), {}
 
 
+def _output(wanted: str | None) -> Path:
+    """Ours until we end."""
+    if wanted:
+        claim.claim(Path(wanted))
+        return Path(wanted)
+    out = claim.free(paths.RUN)
+    if out != paths.RUN:
+        print(f"virtual-silicon: another guest writes to {paths.RUN}, this one to {out}",
+              file=sys.stderr)
+    return out
+
+
 def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
     m = machine.load(args.machine)
     cpus = m.check_cpus(min(4, m.cores) if args.cpus is None else args.cpus)
-    out = Path(args.out)
-    kernel, modules = image(args.kernel, out.parent)
+    parent = Path(args.out or paths.RUN).parent
+    kernel, modules = image(args.kernel, parent)
     if modules:
         job += initramfs.job(modules)
     return boot.Config(
         machine=m, cpus=cpus, kernel=kernel,
         qemu=paths.qemu(args.qemu),
-        initramfs=initramfs.ensure(out.parent / "guest", paths.selftests()),
-        out=out, job=job, mode=args.time, append=f"{append} {args.append}".strip(),
+        initramfs=initramfs.ensure(parent / "guest", paths.selftests()),
+        out=_output(args.out), job=job, mode=args.time, append=f"{append} {args.append}".strip(),
         faults=Path(args.faults) if args.faults else None, compact=args.compact,
         qmp=Path(args.qmp).resolve() if args.qmp else None,
         # CPUs start one by one, and the host has fewer than the guest.

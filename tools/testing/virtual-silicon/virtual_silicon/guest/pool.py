@@ -17,7 +17,7 @@ from ..errors import Fail, GuestError
 from ..machine import faults, qapi, ssdt
 from ..machine.machine import Machine
 from ..progress import Step, clock
-from . import boot
+from . import boot, claim
 from .job import Job, Section
 
 #: Beyond what the longest takes on a loaded host.
@@ -124,6 +124,7 @@ class Guests:
         start = [n for n, answer in enumerate(found) if not answer]
         if not start or kept_only:
             return found
+        claim.claim(self.out)
         kept = f", {len(todo) - len(start)} kept" * (len(start) < len(todo))
         lock, ended, cost = threading.Lock(), 0, 0.0
         whole = sum(todo[n].cost for n in start)

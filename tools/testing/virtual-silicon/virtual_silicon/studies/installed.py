@@ -20,7 +20,7 @@ from pathlib import Path
 
 from .. import cli, paths, progress
 from ..errors import GuestError, MissingError, UsageError
-from ..guest import boot
+from ..guest import boot, claim
 from ..machine.machine import Machine, load
 
 SYSTEM = ("systemd-sysv", "udev", "dbus", "initramfs-tools", "linux-base", "grub-pc", "zstd")
@@ -216,7 +216,7 @@ def command(args: argparse.Namespace) -> int:
     """1 if a boot is not as it should be."""
     packages, out = [Path(name).resolve() for name in args.packages], Path(args.out).resolve()
     check(packages)
-    out.mkdir(parents=True, exist_ok=True)
+    claim.claim(out)
     m, log, say = load(args.machine), out / "log", progress.stopwatch()
     system(out / "root", log)
     say("a Debian 12")
