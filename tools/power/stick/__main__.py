@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from virtual_silicon.errors import Fail
 from . import measure, medium, plan, report
 
 BOOT = Path("/boot")
+#: Empty a screen, a line of it.
+CLEAR, LINE = "\033[H\033[2J", "\r\033[K"
 #: What the next kernel's command line does not have from this one's.
 OWN = ("stick.run", "stick.kernel", "BOOT_IMAGE", "initrd")
 
@@ -31,10 +34,42 @@ def consoles() -> list[Path]:
     return [Path("/dev") / name for name in names]
 
 
+def is_screen(console: Path) -> bool:
+    return re.fullmatch(r"tty\d+", console.name) is not None
+
+
+def put(console: Path, text: str) -> None:
+    with suppress(OSError), open(console, "w", encoding="utf-8") as file:
+        file.write(text.replace("\n", "\r\n"))
+
+
 def tell(text: str) -> None:
-    for path in consoles():
-        with suppress(OSError), open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace("\n", "\r\n") + "\r\n")
+    for console in consoles():
+        put(console, f"{LINE * is_screen(console)}{text}\n")
+
+
+def going(text: str) -> None:
+    """What happens now. On a screen it replaces the last, so that the headline stays."""
+    for console in consoles():
+        put(console, f"{LINE}  {text}" if is_screen(console) else f"  {text}\n")
+
+
+def headline(what: str, seconds: float) -> None:
+    """At the top of a screen."""
+    text = (f"x86-dvfs stick: {what}, about {seconds / 60:.0f} minutes left\n"
+            "The machine's disks are not touched. Switching off is safe at any time:\n"
+            "booted again, the stick goes on.\n")
+    for console in consoles():
+        put(console, f"{CLEAR}{text}\n" if is_screen(console) else f"{text}\n")
+
+
+def size(console: Path) -> tuple[int, int]:
+    """Rows and columns."""
+    with suppress(OSError), open(console, encoding="utf-8") as file:
+        columns, rows = os.get_terminal_size(file.fileno())
+        if rows and columns:
+            return rows, columns
+    return 25, 80
 
 
 def words(line: str) -> dict[str, str]:
@@ -51,13 +86,13 @@ def boot(kernel: str, number: int) -> None:
     line = command_line(Path("/proc/cmdline").read_text(), kernel, number)
     subprocess.run(["kexec", "-s", "-l", BOOT / kernel, "--initrd=/sys/firmware/initrd",
                     f"--command-line={line}"], check=True)
-    tell(f"run {number}: starting the {kernel} kernel")
+    going(f"run {number}: starting the {kernel} kernel")
     subprocess.run(["kexec", "-e"], check=True)
 
 
 def probed(seconds: float) -> str:
     try:
-        return probe.run(seconds, lambda said: tell(f"  {said}"))
+        return probe.run(seconds, going)
     except (ProbeFail, OSError) as fail:
         return f"# Not probed: {fail}.\n"
 
@@ -87,7 +122,8 @@ def compare(said: Mapping[str, str]) -> None:
             store.begin(number)
     order = todo.order()
     if text is None:
-        tell(f"{name}: first what this machine is")
+        left = todo.probe + (todo.left(number) if number else 0)
+        headline(f"{name}, first what this machine is", left)
         text = probed(todo.probe)
         with medium.mounted(device):
             medium.write(store.root / "probe.txt", text)
@@ -96,8 +132,9 @@ def compare(said: Mapping[str, str]) -> None:
         return
     if not mine:
         boot(order[number - 1], number)
-    tell(f"{name}: run {number} of {len(order)}, {said['stick.kernel']}")
-    result = measure.run(todo, number, said["stick.kernel"], lambda load: tell(f"  {load}"))
+    headline(f"{name}, run {number} of {len(order)}, {said['stick.kernel']} kernel",
+             todo.left(number))
+    result = measure.run(todo, number, said["stick.kernel"], going)
     with medium.mounted(device):
         medium.write(store.run(number), json.dumps(result) + "\n")
         following = store.next(todo)
@@ -118,15 +155,21 @@ def finish(device: Path, store: plan.Store, todo: plan.Plan) -> None:
 
 def show(text: str, name: str) -> None:
     code = report.code(text)
-    tell(text)
-    tell(subprocess.run(["qrencode", "-t", "UTF8", "-o", "-", f"x86-dvfs {code}"],
-                        capture_output=True, text=True).stdout)
-    tell(f"{name} on the stick; its code is {code}")
+    picture = subprocess.run(["qrencode", "-t", "UTF8", "-o", "-", f"x86-dvfs {code}"],
+                             capture_output=True, text=True).stdout
+    last = f"{name} on the stick; its code is {code}"
+    for console in consoles():
+        if is_screen(console):
+            put(console, CLEAR + report.screen(text, picture, last, *size(console)))
+        else:
+            put(console, f"{text}\n{picture}\n{last}\n")
 
 
 def only_probe(said: Mapping[str, str]) -> None:
     """Shown before it is written."""
-    text = probed(float(said.get("stick.probe", 60)))
+    seconds = float(said.get("stick.probe", 60))
+    headline("what this machine is", seconds)
+    text = probed(seconds)
     tell(text)
     if "form =" in text:
         form.check(text)

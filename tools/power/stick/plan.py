@@ -19,6 +19,8 @@ LOADS = ("tbench", "netudp", "nettcp", "dbench", "hackbench", "kernbench", "gits
          "cyclictest")
 #: How often a run may be begun: once, and again after it took the machine down.
 TRIES = 2
+#: Of a run, beside its loads: the kernel's start, rests, a last pass. Assumed.
+START_S = 30
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class Plan:
         """In each round both kernels, in random order: what changes meanwhile meets both."""
         rng = random.Random(self.seed)
         return [kernel for _ in range(self.rounds) for kernel in rng.sample(KERNELS, 2)]
+
+    def left(self, number: int) -> float:
+        """Seconds from the beginning of a run to the end of all."""
+        return (2 * self.rounds - number + 1) * (self.seconds + START_S)
 
     def text(self) -> str:
         return json.dumps(asdict(self)) + "\n"

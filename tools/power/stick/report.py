@@ -53,21 +53,24 @@ class Line:
     verdict: str
 
     def __str__(self) -> str:
+        name = f"{self.load:11} {self.measure:12}"
+        if not self.base:
+            return f"{name} {self.verdict}"
+        figures = f"{name} {self.base:10.4g} {self.patched:10.4g}"
         if self.ratio is None:
-            return f"{self.load:11} {self.measure:12} {self.verdict}"
-        return (f"{self.load:11} {self.measure:12} {self.base:10.4g} {self.patched:10.4g}"
-                f" {self.ratio.value:6.3f} {self.ratio.low:6.3f} to {self.ratio.high:5.3f}"
-                f"  {self.verdict}")
+            return f"{figures}  {self.verdict}"
+        return (f"{figures} {self.ratio.value:6.3f} {self.ratio.low:6.3f} to"
+                f" {self.ratio.high:5.3f}  {self.verdict}")
 
 
 def line(runs: Sequence[Run], load: str, measure: str) -> Line:
     of = {kernel: samples(runs, kernel, load, measure) for kernel in KERNELS}
     if not all(of.values()) or len(of["base"]) != len(of["patched"]):
         return Line(load, measure, 0, 0, None, "not measured")
-    if min(len(rows[0]) for rows in of.values()) < 2:
-        return Line(load, measure, 0, 0, None, "too few runs")
     base, patched = (statistics.geometric_mean(v for row in of[kernel] for v in row)
                      for kernel in KERNELS)
+    if min(len(rows[0]) for rows in of.values()) < 2:
+        return Line(load, measure, base, patched, None, "too few runs")
     ratio = stats.ratio(of["patched"], of["base"])
     return Line(load, measure, base, patched, ratio, verdict(ratio))
 
@@ -102,6 +105,33 @@ def text(plan: Plan, runs: Sequence[Run], probe: str) -> str:
     if peaks := [run["celsius"] for run in runs if run.get("celsius")]:
         out.append(f"# at most {max(peaks):.0f} degrees C")
     return "\n".join(out) + "\n"
+
+
+#: What follows on a screen: how to go on, and the cursor.
+BELOW = 2
+
+
+def screen(report: str, picture: str, last: str, rows: int, columns: int) -> str:
+    """What fits: consoles do not scroll back. Figures and the code always; as far as there is
+    room, what follows the figures, what is before them, the code's picture."""
+    lines = report.splitlines()
+    at = next((n for n, row in enumerate(lines) if row.startswith("# load ")), len(lines))
+    figures = [row for n, row in enumerate(lines[at:]) if n == 0 or not row.startswith("# ")]
+
+    def height(group: Sequence[str]) -> int:
+        return sum(max(1, -(-len(row) // columns)) for row in group)
+    room = rows - BELOW - height([*figures, last])
+
+    def fits(group: list[str]) -> list[str]:
+        nonlocal room
+        if height(group) > room:
+            return []
+        room -= height(group)
+        return group
+    after = [kept for row in lines[at + len(figures):] for kept in fits([row])]
+    before = fits(lines[:at])
+    shown = [*fits(picture.splitlines()), *before, *figures, *after, last]
+    return "".join(f"{row}\n" for row in shown)
 
 
 def code(report: str) -> str:

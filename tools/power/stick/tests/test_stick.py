@@ -2,10 +2,18 @@
 """The order of runs, what a loss of power leaves, verdicts, and what may be written."""
 from __future__ import annotations
 
+import fcntl
 import lzma
+import os
 import random
 import re
+import select
+import struct
+import subprocess
+import termios
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from series.compile import deb
@@ -145,6 +153,11 @@ def test_a_wide_interval_is_no_same() -> None:
     assert report.verdict(stats.Ratio(1.0, 0.5, 2.0)) == "undecided"
 
 
+def test_one_run_of_each_has_figures() -> None:
+    found = str(report.line([run(1, "base", 3), run(2, "patched", 4)], "pipe", "per watt"))
+    assert found.split() == ["pipe", "per", "watt", "3", "4", "too", "few", "runs"]
+
+
 def test_runs_that_are_lost_are_said() -> None:
     text = report.text(plan.Plan(1, loads=("pipe",)), [run(1, "base", 1)], "")
     assert "1 of 10 runs" in text and "not measured" in text
@@ -169,6 +182,94 @@ def test_the_document_lists_every_line_of_a_report() -> None:
            for line in text.splitlines()}
     assert [line for line, found in met.items() if not found] == []
     assert set(rows) == {row for found in met.values() for row in found}
+
+
+# --- the screen -----------------------------------------------------------------
+
+@dataclass
+class Consoles:
+    """A screen of @rows lines and a serial line, as the menu sees them."""
+
+    root: Path
+    rows: int
+    columns: int = 80
+
+    def __post_init__(self) -> None:
+        self.ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", self.rows, self.columns, 0, 0))
+        (self.root / "tty0").symlink_to(os.ttyname(theirs))
+
+    def names(self) -> list[Path]:
+        return [self.root / "ttyS0", self.root / "tty0"]
+
+    def shown(self) -> list[str]:
+        """Lines of the screen, with those of init's invitation below them."""
+        data = b""
+        while select.select([self.ours], [], [], 0)[0]:
+            data += os.read(self.ours, 4096)
+        rows = []
+        for line in data.decode().rpartition("\33[H\33[2J")[2].replace("\r\r", "\r").split("\r\n"):
+            line = line.rpartition("\r\33[K")[2]
+            rows += [line[n:n + self.columns] for n in range(0, len(line) or 1, self.columns)]
+        return [*rows[:-1], "Switch the machine off, or ...", ""][-self.rows:]
+
+
+@pytest.fixture
+def whole() -> str:
+    """A report of all loads, one of which failed."""
+    runs = [run(n, plan.KERNELS[n % 2], 1 + n / 100) for n in range(1, 11)]
+    for one in runs:
+        one["cells"] = [cell | {"load": load} for load in plan.LOADS for cell in one["cells"]]
+    runs[0]["cells"].append({"load": "dbench", "parameter": 1, "failed": "status 1: x"})
+    return report.text(plan.Plan(1), runs, f"# {'A CPU, ' * 20}.\n# Your kernel ...\n")
+
+
+@pytest.mark.parametrize(("rows", "head", "picture"), [
+    (25, False, False), (30, True, False), (60, True, True)])
+def test_the_result_is_on_the_screen(rows: int, head: bool, picture: bool, whole: str,
+                                     tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its end: a console does not scroll back. All is on the serial line."""
+    consoles = Consoles(tmp_path, rows)
+    monkeypatch.setattr(menu, "consoles", consoles.names)
+    qr = "\n".join(["#" * 40] * 17) + "\n"
+    monkeypatch.setattr(menu.subprocess, "run", lambda *words, **more: SimpleNamespace(stdout=qr))
+    menu.show(whole, "compare-01/report.txt")
+    shown = consoles.shown()
+    for load in plan.LOADS:
+        assert len([row for row in shown if row.startswith(load)]) == 2, "\n".join(shown)
+    assert report.code(whole) in shown[-3] and "# failed: dbench, status 1" in shown
+    assert any("x86-dvfs: patched" in row for row in shown) == head
+    assert ("#" * 40 in shown) == picture
+    said = (tmp_path / "ttyS0").read_text().replace("\r", "")
+    assert whole in said and qr in said and report.code(whole) in said
+
+
+def test_the_screen_says_what_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after kexec, which leaves the old text there, and after many loads."""
+    consoles = Consoles(tmp_path, 25)
+    monkeypatch.setattr(menu, "consoles", consoles.names)
+    menu.tell("\n".join(["left by the last kernel"] * 30))
+    left = plan.Plan(1).left(3)
+    assert left == 8 * (150 + plan.START_S)
+    menu.headline("compare-01, run 3 of 10, base kernel", left)
+    for n in range(100):
+        menu.going(f"pipe {n}")
+    shown = consoles.shown()
+    assert shown[0] == ("x86-dvfs stick: compare-01, run 3 of 10, base kernel, about 24 minutes"
+                        " left")
+    assert "disks are not touched" in shown[1] and "Switching off is safe" in shown[1]
+    assert not any("last kernel" in row for row in shown)
+
+
+def test_init_has_its_programs() -> None:
+    """Of the packages that the stick takes: an unknown applet is an error on the screen. The
+    screen is cleared before anything is said there."""
+    init = (HERE.parent / "init").read_text()
+    applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True,
+                             check=True).stdout.split()
+    used = set(re.findall(r"(?<!/)busybox (\w+)", init))
+    assert used and not used - set(applets)
+    assert init.index(r"\033[H\033[2J") < init.index("exec </dev/console")
 
 
 def test_the_code_is_of_every_character() -> None:
