@@ -186,14 +186,67 @@ SWITCH = next(r for r in ROWS if r.quantity == "core frequency switch, median")
 
 
 def test_prediction_and_coefficient_are_told_apart() -> None:
-    """Also for a row of another file that repeats one of ours."""
-    start = _guest({"vs-switch": "600000\n600000"})
+    """Also for a row of another file that repeats one of ours in other words: who put a number
+    in predicts no second measurement of it. Another number of the same samples, and the same on
+    another part, are predictions."""
+    start = _guest({"vs-switch": "500000\n600000\n700000"})
     stranger = replace(SWITCH, put_in="", conditions="elsewhere")
-    ours = replace(SWITCH, put_in="")
-    verdicts = validate.judge([ours, stranger], start)
-    assert [v.error for v in verdicts] == [0.0, 0.0]
-    assert verdicts[0].number == (validate.PUT_IN if SWITCH.put_in else validate.PREDICTED)
-    assert verdicts[1].number == validate.PREDICTED
+    part = replace(stranger, quantity="core frequency switch on Skylake-SP, median")
+    worst = replace(stranger, quantity="core frequency switch, worst case", text="690")
+    verdicts = validate.judge([replace(SWITCH, put_in=""), stranger, part, worst], start)
+    assert [v.number for v in verdicts] == [
+        validate.PUT_IN, validate.PUT_IN, validate.PREDICTED, validate.PREDICTED]
+    assert [v.put_in for v in verdicts] == 2 * [SWITCH.put_in] + ["", ""]
+
+
+@pytest.mark.parametrize(("cpu", "family", "model", "text"), [
+    ("AMD EPYC 7543", 0x19, 0x01, "117"), ("Intel Core i7-1260P", 6, 0x9A, "1.3"),
+    ("AMD EPYC 9354", 0x19, 0x11, "190")])
+def test_idle_powers_that_were_put_in(cpu: str, family: int, model: int, text: str) -> None:
+    """Measured by somebody else."""
+    zone = "/sys/class/powercap/intel-rapl:0/name:package-0\nenergy intel-rapl:0 5000000\ntook 5"
+    stranger = Row(cpu, family, model, "idle power", "package power idle", "", text, "W", "", "")
+    verdict, = validate.judge([stranger], _guest({"watts": zone}))
+    assert verdict.number == validate.PUT_IN and "uncore" in verdict.put_in
+    core, = validate.judge([replace(stranger, quantity="core power, idle")], _guest({
+        "watts": zone.replace("package-0", "core")}))
+    assert core.number == validate.PREDICTED
+
+
+def power(cpu: str, model: int, quantity: str, conditions: str = "") -> reproduce.Experiment:
+    found = reproduce.experiment(Row(cpu, 6, model, "cstate power", quantity, conditions, "1", "W",
+                                     "", ""))
+    assert isinstance(found, reproduce.Experiment)
+    return found
+
+
+@pytest.mark.parametrize(("cpu", "model", "state", "khz"), [
+    ("Intel Xeon Platinum 8480+", 0x8F, "C6", 2_000_000),
+    ("Intel Atom P5962B", 0x86, "C6", 2_200_000), ("Intel Xeon E3-1240 v5", 0x5E, "C8", 3_500_000)])
+def test_powers_of_active_cores(cpu: str, model: int, state: str, khz: int) -> None:
+    """Of any part: the others rest in its deepest state, at its own clock or the row's. Each CPU
+    is a core."""
+    found = power(cpu, model, "increase for each further active core")
+    assert [step.startswith(f"rest_in {state} && clock {khz} && ") for step in found.steps] == [
+        True, True]
+    assert found.guest.build().threads == 1
+    m = found.guest.build()
+    m.check_cpus(found.guest.cpus)
+    assert state in [one.name for one in m.idle]
+    assert "clock 1500000 " in power(cpu, model, "increase for the second thread of an active core",
+                                     "1.5 GHz").steps[0]
+
+
+def test_the_state_of_a_row_is_there() -> None:
+    """Of Snow Ridge's parts the first has no C6; of its own power that is no matter."""
+    def row_of(cpu: str, kind: str, quantity: str) -> reproduce.Experiment | str:
+        return reproduce.experiment(Row(cpu, 6, 0x86, kind, quantity, "", "1", "us", "", ""))
+    for cpu in ("Intel Snow Ridge", "Intel Atom P5362"):
+        for quantity in ("C6 exit, median", "C6 wake latency, p99", "wake-up from C6, median"):
+            found = row_of(cpu, "cstate latency", quantity)
+            assert not isinstance(found, str) and found.guest.machine == "atom-p5962b"
+    found = row_of("Intel Atom P5362", "idle power", "package power idle")
+    assert not isinstance(found, str) and found.guest.machine == "atom-p5362"
 
 
 def test_failures_are_no_predictions() -> None:

@@ -391,25 +391,31 @@ def _power(before: str, load: str = "-c none", seconds: float = 1) -> str:
     return f"{before} && watts {seconds:g} {load} -t {seconds:g}"
 
 
-def _zen(khz: int = 2_500_000) -> str:
-    return f"rest_in C2 && clock {khz}"
+#: Of steps that rise() fills in: all cores in the deepest state, or in that of the row.
+REST = "rest_in {rest} && clock {khz}"
 
 
 #: Two packages of 8 cores: cores in C2 draw next to nothing, so that the others do not
 #: matter for differences.
-def _two(name: str, threads: int = 0) -> Guest:
+def _two(name: str, threads: int) -> Guest:
     cores = 8
-    return Guest(name, 2 * cores * (threads or machine.load(name).threads), cores, threads)
+    return Guest(name, 2 * cores * threads, cores, threads)
 
 
 AC = "difference of RAPL over both packages; losses of the power supply are not added"
 
 
-def rise(before: str, after: str, share: int = 1, threads: int = 0) -> Handler:
+def rise(before: str, after: str, share: int = 1, threads: int = 1) -> Handler:
     """Of power from one step to the next, for each of @share cores or threads."""
-    return lambda row, match, name: Experiment(
-        _two(name, threads), (before, after),
-        lambda out: [(_watts(out[1]) - _watts(out[0])) / share], AC)
+    def handler(row: Row, match: re.Match[str], name: str) -> Experiment:
+        m = machine.load(name)
+        clock = re.search(r"([\d.]+) GHz", f"{row.quantity} {row.conditions}")
+        words = {"rest": m.idle[-1].name, "khz": _khz(clock[1]) if clock else _ends(m)[1],
+                 **match.groupdict()}
+        return Experiment(
+            _two(name, threads), (before.format(**words), after.format(**words)),
+            lambda out: [(_watts(out[1]) - _watts(out[0])) / share], AC)
+    return handler
 
 
 def firestarter(row: Row, match: re.Match[str], name: str) -> Experiment:
@@ -515,13 +521,13 @@ EXPERIMENTS: list[tuple[str, str, Handler | str]] = [
     ("cstate latency", r"wake-up from (?P<state>C\d\w*)" + STAT, signalled),
     ("cstate power", r"AC power / RAPL package, C0\.2 against POLL", c02_power),
     ("cstate power", r"increase when the first core", WALL),
-    ("cstate power", r"increase for each further core in C1",
-     rise(_power(f"{_zen()} && rest_in C1 1"), _power(_zen() + "".join(
-         f" && rest_in C1 {cpu}" for cpu in range(1, 6))), 4)),
+    ("cstate power", r"increase for each further core in (?P<state>C\w+) instead of (?P<rest>C\w+)",
+     rise(_power(f"{REST} && rest_in {{state}} 1"), _power(REST + "".join(
+         f" && rest_in {{state}} {cpu}" for cpu in range(1, 6))), 4)),
     ("cstate power", r"increase for each further active core",
-     rise(_power(_zen(), "-P -c 1", 0.2), _power(_zen(), "-P -c 1-5", 0.2), 4)),
+     rise(_power(REST, "-P -c 1", 0.2), _power(REST, "-P -c 1-5", 0.2), 4)),
     ("cstate power", r"increase for the second thread",
-     rise(_power(_zen(), "-P -c 2,4,6,8", 0.2), _power(_zen(), "-P -c 2-9", 0.2), 4, threads=2)),
+     rise(_power(REST, "-P -c 2,4,6,8", 0.2), _power(REST, "-P -c 2-9", 0.2), 4, threads=2)),
     ("power", r"RAPL of (?:both packages|the package|all cores), (?:all threads "
      r"(?P<state>\S+)|usual code on all (?:cores|threads))$", rapl),
     ("power", r"RAPL package under FIRESTARTER", firestarter),
@@ -532,10 +538,11 @@ EXPERIMENTS: list[tuple[str, str, Handler | str]] = [
 
 
 @cache
-def _parts() -> list[tuple[str, str, tuple[int, int]]]:
-    """Name, title's words, and family and model of each machine."""
+def _parts() -> list[tuple[str, str, tuple[int, int], set[str]]]:
+    """Name, title's words, family and model, and idle states of each machine."""
     all_of_them = map(machine.load, machine.names())
-    return [(m.name, _words(m.title), (m.family, m.model)) for m in all_of_them]
+    return [(m.name, _words(m.title), (m.family, m.model), {state.name for state in m.idle})
+            for m in all_of_them]
 
 
 def _words(text: str) -> str:
@@ -543,19 +550,20 @@ def _words(text: str) -> str:
                   r"| \d+-Core", "", text).lower()
 
 
-def machine_of(row: Row) -> tuple[str | None, bool]:
-    """The machine of the row's part, and True; else one of the same family and model."""
+def machine_of(row: Row, state: str = "") -> tuple[str | None, bool]:
+    """The machine of the row's part, and True; else one of the same family and model. @state:
+    one that has it, if there is any: of a part whose states were recorded, not all may be on."""
     if "Skylake-SP" in row.cpu:
         return PREFERRED[6, 0x55], False
     if "one socket" in row.cpu:
         return {0x31: "epyc-7742", 0x1: "epyc-7763"}[row.model or 0], False
     wanted = _words(row.cpu)
-    same = []
-    for name, words, model in _parts():
+    ours = [part for part in _parts() if part[1] == wanted or part[2] == (row.family, row.model)]
+    ours = [part for part in ours if state in part[3]] or ours
+    same = [part[0] for part in ours]
+    for name, words, *_ in ours:
         if words == wanted:
             return name, True
-        if model == (row.family, row.model):
-            same.append(name)
     preferred = PREFERRED.get((row.family or 0, row.model or 0))
     return preferred if preferred in same else same[0] if same else None, False
 
@@ -566,8 +574,7 @@ OF_THE_PART = {turbo, scalar_turbo, idle_power, idle_mhz, firestarter, rapl}
 
 def experiment(row: Row) -> Experiment | str:
     """How the row is repeated, or why it is not."""
-    name, exact = machine_of(row)
-    if name is None:
+    if machine_of(row)[0] is None:
         return "no machine file of this family and model"
     for kind, quantity, handler in EXPERIMENTS:
         match = re.match(quantity, row.quantity)
@@ -575,6 +582,8 @@ def experiment(row: Row) -> Experiment | str:
             continue
         if isinstance(handler, str):
             return handler
+        name, exact = machine_of(row, match.groupdict().get("state") or "")
+        assert name
         if handler in OF_THE_PART and not exact and "one socket" not in row.cpu:
             return "no machine file of this part"
         return handler(row, match, name)
