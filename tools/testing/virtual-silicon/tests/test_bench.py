@@ -712,19 +712,43 @@ def test_database_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(host, "_POSTGRES", f"{tmp_path}/")
     monkeypatch.setattr(host, "_OWNER", pwd.getpwuid(os.geteuid()).pw_name)
     for name in ("initdb", "pg_ctl", "pgbench"):
-        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $PWD $* >>{tmp_path}/calls\n")
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $PWD $* >>{tmp_path}/calls\n"
+                                     f'[ $1 != -D ] || echo "$LD_PRELOAD" >>{tmp_path}/preload\n')
         (tmp_path / name).chmod(0o755)
-    with pytest.raises(SystemExit), host._database():
+    initramfs.compiled(loads.HERE / "disk.c", tmp_path, shared=True)
+    with pytest.raises(SystemExit), host._database(tmp_path):
         raise SystemExit
     calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines()]
     assert [(c[0], c[-1]) for c in calls] == [
         ("initdb", f"{calls[0][1]}/data"), ("pg_ctl", "autovacuum=off"),
         ("pgbench", "postgres"), ("pg_ctl", "stop")]
     assert not Path(calls[0][1]).exists()
+    # The server writes, and waits for its disk: begun, not ended, with its waits
+    assert "-F" not in calls[1]
+    assert (tmp_path / "preload").read_text().split("\n")[:2] == [f"{calls[0][1]}/disk.so", ""]
     (tmp_path / "pg_ctl").write_text("#!/bin/sh\necho it is there already; exit 1")
     with pytest.raises(GuestError, match="^pg_ctl failed: it is there already$"), \
-            host._database():
+            host._database(tmp_path):
         raise AssertionError
+
+
+@own_output
+def test_disk_on_the_host(tmp_path: Path) -> None:
+    """What runs there waits as in guests: one rotation for each write that is to last."""
+    tools = stopwatch(tmp_path, f"""shift 2; echo "$@" >{tmp_path}/called
+        echo 0.5 20 0 200 100""")
+    initramfs.compiled(loads.HERE / "disk.c", tools, shared=True)
+    cell = dataclasses.replace(a_cell(), load=loads.LOADS["dbench"], parameter=1)
+    found = host.load(tools, 1000, cell)
+    for name in ("output", "dbench.txt"):
+        Path("/tmp", name).unlink(missing_ok=True)
+    assert isinstance(found, runner.Result), found
+    env, disk, program, *_ = (tmp_path / "called").read_text().split()
+    assert (env, program) == ("env", "dbench")
+    begin = time.monotonic()
+    subprocess.run([env, disk, sys.executable, "-c", "import os; [os.fdatasync(2)"
+                    " for _ in range(30)]"], check=True)
+    assert time.monotonic() - begin > 30 * 60 / 7200
 
 
 @own_output

@@ -70,9 +70,10 @@ def on_host(args: argparse.Namespace) -> int:
     host.check(knobs)
     out = args.output.resolve()
     initramfs.compiled(loads.HERE / "stopwatch.c", out)
+    initramfs.compiled(loads.HERE / "disk.c", out, shared=True)
     machine, results, lost = host.run(
         knobs, platform.node(), partial(host.load, out, host.tsc_khz()), print,
-        host.surroundings())
+        host.surroundings(out))
     about = report.made_from({"kernel": platform.release()}, "run-on-host")
     print(report.write(out, results, about, [host.table(machine)]))
     return int(bool(lost) or any(isinstance(r, runner.Failure) for r in results.values()))

@@ -27,6 +27,8 @@ from .tables import Table
 _POSTGRES = next(file.removesuffix("pgbench") for package in PACKAGES.values()
                  for file in package.files if file.endswith("/pgbench"))
 _OWNER = "postgres"
+#: What compiled() makes of disk.c.
+DISK = "disk.so"
 #: Beside the loads' own.
 _SHELL = "busybox"
 _HERE = Boot("host")
@@ -202,15 +204,15 @@ def tsc_khz(msr: Path = Path("/dev/cpu/0/msr")) -> int:
 
 
 def load(tools: Path, khz: int, cell: Cell) -> Result | Failure:
-    """One load by the guest's script, with the stopwatch that is in @tools. Writes of the
-    registers that ask for a clock are not counted here."""
+    """One load by the guest's script, with the stopwatch and the disk's waits that are in
+    @tools. Writes of the registers that ask for a clock are not counted here."""
     path = f"{tools}:{os.environ['PATH']}"
     process = subprocess.Popen(
         ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./loads.sh; load "$@"; code=$?; value "$1"; '
          '[ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
          "load", cell.load.name, str(cell.parameter), str(cell.seed)],
         cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE), "WORK": str(WORK),
-                                    "DISK": ""},
+                                    "DISK": f"LD_PRELOAD={tools / DISK}"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         start_new_session=True)
     try:
@@ -234,24 +236,26 @@ def _end(session: int) -> None:
 
 
 @contextmanager
-def _database() -> Iterator[None]:
-    """As loads.sh has it: in memory, of a user who is not root."""
+def _database(tools: Path) -> Iterator[None]:
+    """As loads.sh has it: in memory, with the disk's waits, of a user who is not root."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         data, log = f"{directory}/data", Path(directory) / "log"
+        disk = shutil.copy(tools / DISK, directory)	# where the user may read
         shutil.chown(directory, _OWNER)
 
-        def run(program: str, *words: str) -> None:
+        def run(program: str, *words: str, **env: str) -> None:
             try:
                 with log.open("ab") as out:
                     subprocess.run([f"{_POSTGRES}{program}", *words], user=_OWNER, check=True,
-                                   stdout=out, stderr=out, cwd=directory)
+                                   stdout=out, stderr=out, cwd=directory, env=os.environ | env)
             except subprocess.CalledProcessError:
                 said = log.read_text(errors="replace").strip().splitlines()
                 raise GuestError(f"{program} failed: {said[-1] if said else ''}") from None
         run("initdb", "-N", "-A", "trust", "-T", "simple", "-E", "SQL_ASCII", "--locale=C",
             "-U", "postgres", data)
         run("pg_ctl", "-D", data, "-w", "start", "-l", f"{directory}/server", "-o",
-            "-F -k /tmp -c listen_addresses= -c shared_buffers=32MB -c autovacuum=off")
+            "-k /tmp -c listen_addresses= -c shared_buffers=32MB -c autovacuum=off",
+            LD_PRELOAD=disk)
         try:
             run("pgbench", "-h", "/tmp", "-U", "postgres", "-q", "-i", "postgres")
             yield
@@ -275,10 +279,10 @@ def servers() -> Iterator[None]:
 
 
 @contextmanager
-def surroundings() -> Iterator[None]:
+def surroundings(tools: Path) -> Iterator[None]:
     """Servers, and nothing in /tmp afterwards."""
     try:
-        with _database(), servers():
+        with _database(tools), servers():
             yield
     finally:
         subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
