@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,24 +34,46 @@ def environment() -> dict[str, str]:
 def check() -> None:
     """Refuse unknown machines, CPU counts and modes before anything is built.
     Options are looked at before --help ends the call."""
-    for call_ in (command("check", *user_options("MACHINE", "CPUS")),
+    if not re.fullmatch(r"\d*", cpus := os.environ.get("CPUS", "")):
+        raise Fail(f"CPUS={cpus}: a number", code=2)
+    for call_ in (command("check", *user_options("MACHINE", "CPUS", "FAULTS")),
                   command("run", *user_options("TIME"), "--help")):
-        done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-            # The reason is the last line but for a list below it.
-            first = max((n for n, line in enumerate(said) if not line.startswith(" ")))
-            raise Fail(said[first].removeprefix("virtual-silicon: "),
-                       "\n".join(said[first + 1:]), done.returncode)
+        _try(call_)
+
+
+def may_compare() -> None:
+    """The same for what boots both kernels side by side."""
+    compared()
+    check()
+    _try(command("compare", *user_options("MACHINE"), "--check"))
+
+
+def _try(call_: list[str]) -> None:
+    done = proc.capture(call_, env=environment(), cwd=paths.TOP, check=False)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        # The reason is the last line but for a list below it.
+        first = max((n for n, line in enumerate(said) if not line.startswith(" ")))
+        raise Fail(said[first].removeprefix("virtual-silicon: "),
+                   "\n".join(said[first + 1:]), done.returncode)
 
 
 def kernel(default: str = "patched") -> str:
     """patched, base, or the file that KERNEL= names."""
     wanted = os.environ.get("KERNEL") or default
-    if wanted not in ("patched", "base") and not Path(wanted).is_file():
+    if wanted not in ("patched", "base") and not _boots(Path(wanted)):
         raise Fail(f"KERNEL={wanted}: neither patched nor base nor the file of a bzImage"
                    " or of a Debian package")
     return wanted
+
+
+def _boots(file: Path) -> bool:
+    """A package, or an image: these words are at these places of all."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        head = opened.read(0x206)
+    return head.startswith(b"!<arch>\n") if file.suffix == ".deb" else head[0x202:] == b"HdrS"
 
 
 def compared(option: str = "--base") -> list[str]:

@@ -56,8 +56,8 @@ class Target:
 
 
 def _alone() -> AbstractContextManager[None]:
-    """One build at a time in a clone. Not held while a guest runs."""
-    return cache.lock(paths.BUILD / ".lock", "this clone")
+    """One build at a time in a clone, whatever BASE=. Not held while a guest runs."""
+    return cache.lock(paths.build_of(paths.DEFAULT_BASE) / ".lock", "this clone")
 
 
 def common() -> Series:
@@ -116,11 +116,6 @@ def of_base() -> None:
 def compared() -> None:
     if not guest.compared():
         of_base()
-
-
-def may_compare() -> None:
-    guest.compared()
-    guest.check()
 
 
 def selftests() -> None:
@@ -208,12 +203,12 @@ def show_help() -> None:
     for name, target in TARGETS.items():
         say(f"  make {name:{width}}  {target.help}")
     say("""
-  MACHINE=  a machine or the path of its file; MACHINE=? lists them by family
-  CPUS=     number of CPUs of the guest        CMD=   command to run in it
+  MACHINE=  a machine (sapphire-rapids; of demo platinum-8592) or the path of its file
+  CPUS=     number of CPUs of the guest (4)    CMD=   command to run in it
   KERNEL=   patched, base, or a bzImage or Debian package of yours
   APPEND=   more for the kernel's command line
-  TIME=     free or deterministic              JOBS=  parallel compilers, guests of bench, test
-  FLAVOUR=  amd64 or cloud: Debian's configuration that deb takes
+  TIME=     free (default) or deterministic    JOBS=  parallel compilers, guests of bench, test
+  FLAVOUR=  amd64 (default) or cloud: Debian's configuration that deb takes
   BENCH=    short (default), results: tbench and pgbench, too; assumptions: two loads with
             each assumption of the model changed
   BASE=     point release of the base, or a newer kernel: 7.3
@@ -227,12 +222,14 @@ def show_help() -> None:
 
 TARGETS = {
     "help": Target("this list", then=show_help),
+    "machines": Target("the machines of MACHINE=: CPU, cores, clocks, idle states",
+                       then=lambda: guest.silicon("check"), newer=True),
     "run": _guest("build what is missing, boot the patched kernel, show what it does", "run"),
     "demo": Target("base (or KERNEL=) and patched kernel side by side on one machine",
                    "build qemu guest", [patched, compared, selftests, qemu.build],
                    lambda: guest.silicon("compare", *guest.user_options("MACHINE"),
                                          *guest.compared()),
-                   may_compare, newer=True),
+                   guest.may_compare, newer=True),
     "shell": _guest("a root shell in the guest", "shell"),
     "base-run": _guest("the same as run with the unpatched base kernel", "run", "base"),
     "test": Target("all tests; the last line counts them",
@@ -252,10 +249,12 @@ TARGETS = {
                       lambda: testrun.run([("mutants", mutants.run)]), mutants.subsystems),
     "configs": Target("the series in other kernel configurations (tools/series/check/configs.toml)",
                       "build qemu guest", [linux, selftests, qemu.build],
-                      lambda: testrun.run(configs.checks(trees.LINUX)), guest.check, alone=True),
+                      lambda: testrun.run(configs.checks(trees.LINUX)),
+                      lambda: (guest.check(), configs.wanted()), alone=True),
     "bisect": Target("each commit of the series compiles: all, 32 bit, none, clang, arm64",
                      "build static", [linux],
-                     lambda: testrun.run(bisect.checks(trees.LINUX)), alone=True, newer=True),
+                     lambda: testrun.run(bisect.checks(trees.LINUX)), bisect.wanted,
+                     alone=True, newer=True),
     "static": Target("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
                      "build static", [linux],
                      lambda: testrun.run(static.checks(trees.LINUX)), alone=True, newer=True),

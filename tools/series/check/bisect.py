@@ -42,9 +42,13 @@ def of_series(tree: Tree) -> list[tuple[str, str]]:
                     repo=tree.path).splitlines()]
 
 
+def wanted() -> list[str]:
+    return proc.chosen("CONFIGS", CONFIGS)
+
+
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
     """The commits in each configuration that CONFIGS= names, for testrun.run()."""
-    chosen = proc.chosen("CONFIGS", CONFIGS)
+    chosen = wanted()
     work_tree(tree)
     directories = touched(tree)
     return [(f"{subject} ({name})", partial(check, commit, name, directories))

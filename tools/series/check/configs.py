@@ -94,8 +94,12 @@ def check(name: str, data: dict[str, Any], tree: Tree) -> Count:
                Count(passed=1))
 
 
+def wanted() -> list[str]:
+    return proc.chosen("CONFIGS", tomllib.loads(FILE.read_text()))
+
+
 def checks(tree: Tree) -> list[tuple[str, Callable[[], Count]]]:
     """The configurations that CONFIGS= names, all without it, for testrun.run()."""
     there = tomllib.loads(FILE.read_text())
     return [(name, partial(check, name, there[name], tree))
-            for name in proc.chosen("CONFIGS", there)]
+            for name in wanted()]

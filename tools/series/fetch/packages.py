@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -41,6 +42,9 @@ def bench() -> list[str]:
 
 
 def installed() -> set[str]:
+    if not shutil.which("dpkg-query"):
+        raise Fail("this needs Debian 12, for its packages; on other systems Containerfile has the"
+                   " two lines to type")
     said = proc.text(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n"])
     return {line.split()[0] for line in said.splitlines() if line.endswith(" installed")}
 
@@ -54,7 +58,7 @@ def missing(groups: list[str]) -> list[str]:
 
 def ensure(*groups: str) -> None:
     """Install what the groups lack, or say how and stop."""
-    lacking = missing(list(groups))
+    lacking = missing(list(groups)) if groups else []
     if not lacking:
         return
     if _rights() is None:

@@ -278,7 +278,7 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("goal, said", [
-    ("bogus", "unknown target: bogus; there are: help run demo shell"),
+    ("bogus", "unknown target: bogus; there are: help machines run demo shell"),
     ("run MACHINE=no-such-machine", "no-such-machine"),
     ("run CPUS=0", "CPUS|CPU"),
     ("run CPUS=many", "many"),
@@ -290,6 +290,12 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("kernel JOBS=x", "JOBS=x: a number"),
     ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud"),
     ("run MACHINES=e3-1240-v5 CMD=true", "unknown variable: MACHINES; there are: MACHINE CPUS CMD"),
+    ("run FAULTS=/nonexistent", "fault file /nonexistent: No such file"),
+    ("demo MACHINE=epyc-7742", "epyc-7742: compare reads registers that only Intel's CPUs have"),
+    ("configs CONFIGS=foo", "CONFIGS=foo: there are "),
+    ("bisect CONFIGS=foo", "CONFIGS=foo: there are all, "),
+    ("run KERNEL=README.md", "KERNEL=README.md: neither patched nor base nor the file of a bzI"),
+    ("run CPUS=abc", "make run: CPUS=abc: a number"),
     ("help machine=e3-1240-v5", "unknown variable: machine; there are: MACHINE CPUS CMD"),
 ])
 def test_bad_requests_are_refused_at_once(goal, said):
@@ -319,3 +325,22 @@ def test_variables_arrive_as_typed(variable, tmp_path):
         subprocess.run(["make", "-s", "-C", paths.TOP, "help", f"PYTHON={python}", *words],
                        env=environment | more, check=True)
         assert (tmp_path / "python.said").read_text() == typed
+
+
+@pytest.mark.parametrize("goal, status, said", [
+    ("help", 0, "build what is missing"), ("machines", 0, "\nsapphire-rapids: Intel(R) Xeon(R)"),
+    ("kernel", 2, "this needs Debian 12, for its packages; on other systems Containerfile has")])
+def test_other_systems(goal, status, said, tmp_path):
+    """Where dpkg is not installed."""
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    done = subprocess.run(["/usr/bin/make", "-s", "-C", paths.TOP, goal],
+                          env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == status and said in done.stdout + done.stderr
+
+
+def test_a_base_that_is_not_there_leaves_nothing():
+    """Its build begins with the lock of the clone, which is one for all bases."""
+    code = ("from series import paths, targets\nwith targets._alone():\n"
+            "    assert paths.BUILD.name == '9.9' and not paths.BUILD.exists()")
+    subprocess.run([guest.PYTHON, "-c", code], check=True,
+                   env={"PYTHONPATH": paths.PYTHONPATH, "BASE": "9.9"})

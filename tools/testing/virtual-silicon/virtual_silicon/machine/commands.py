@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import cli
 from ..errors import UsageError
 from ..text import show
-from . import adopt, break_even, convert, dump, machine
+from . import adopt, break_even, convert, dump, faults, machine
 
 
 def add(sub: cli.Commands) -> None:
@@ -18,6 +18,7 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("machines", nargs="*")
     one.add_argument("--machine", help="one more, or the only one")
     one.add_argument("--cpus", type=int, help="must be allowed on each")
+    one.add_argument("--faults", type=Path, help="a file of faults, too")
     one.set_defaults(run=check)
 
     one = sub.add_parser("energy", help="from which time of rest each idle state pays, and "
@@ -42,6 +43,8 @@ def add(sub: cli.Commands) -> None:
 
 def check(args: argparse.Namespace) -> int:
     """Each file is read; the first that is wrong ends it."""
+    if args.faults:
+        faults.read(args.faults)
     asked = args.machines + ([args.machine] if args.machine else [])
     for name in asked or ([cli.DEFAULT_MACHINE] if args.cpus is not None
                           else machine.names()):
