@@ -298,6 +298,17 @@ def test_part_changes_an_idle_state_by_its_name() -> None:
     assert third.idle == first.idle[1:]
 
 
+def test_part_without_the_deepest_state() -> None:
+    """README's examples. A package state of it goes, too, also if it is the only one."""
+    text = "idle.C8 = false\npackage.PC8 = false\n[machine]\nlike = \"e3-1240-v5\"\n"
+    m, like = machine.parse(text, Path("test.toml")), machine.load("e3-1240-v5")
+    assert (m.idle, m.package) == (like.idle[:-1], ())
+    slower = text.replace("idle.C8 = false\npackage.PC8 = false", "idle.C8.exit_us = 250")
+    assert machine.parse(slower, Path("test.toml")).idle[-1].exit_us == 250
+    with pytest.raises(MachineError, match="PC8: no idle state 'C8'"):
+        machine.parse(text.replace("package.PC8 = false", ""), Path("test.toml"))
+
+
 @pytest.mark.parametrize("change,reason", [
     ("idle.C7.exit_us = 120", "[[idle]] has no 'C7'; there are: C1, C6"),
     ("idle.C6 = true", "idle.C6 must be a table, or false"),

@@ -368,6 +368,9 @@ def _in_front(back: dict[str, Any], front: dict[str, Any],
         behind = back.get(name)
         if isinstance(table, dict) and isinstance(behind, list):
             table = _changed(name, behind, table, checker)
+            if not table:	# none is left
+                del out[name]
+                continue
         elif isinstance(table, dict) and isinstance(behind, dict):
             # a turbo table is given in one of two ways
             other = ("cores", "ratios") if "registers" in table else (
