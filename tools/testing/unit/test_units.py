@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,35 @@ def test_case(unit: str, case: str) -> None:
     done = run(unit, units.LINUX)
     lines = re.findall(rf"^(?:not )?ok {case}\b.*", done.stdout, re.M)
     assert lines, done.stderr or "not in the file of build/linux, which make tree updates"
-    assert not [line for line in lines if line.startswith("not")], done.stdout
+    failed = [line for line in lines if line.startswith("not")]
+    assert not failed, "\n".join([*failed, done.stderr])
+
+
+def test_the_tree_is_ours() -> None:
+    """A warning: who edits in build/linux wants to test that."""
+    if names := units.differing(units.LINUX):
+        warnings.warn(f"build/linux has another {', '.join(names)}: make tree or make refresh",
+                      stacklevel=1)
+
+
+def test_a_file_that_the_tree_has_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(units, "TOP", tmp_path)
+    for top, said in ((tmp_path, "new"), (tmp_path / "build/linux", "old")):
+        (top / "kernel/sched").mkdir(parents=True)
+        (top / "kernel/sched/one.c").write_text(said)
+        (top / "kernel/sched/two.h").write_text("same")
+    assert units.differing(tmp_path / "build/linux") == ["kernel/sched/one.c"]
+    assert units.differing(tmp_path) == []
+
+
+def test_each_turbo_model_has_a_case() -> None:
+    """Of the rows that decode registers. Linux 7.3 has no AIRMONT_MID."""
+    of = {name: set(re.findall(r"\bINTEL_\w+", (units.TOP / "arch/x86/kernel/cpu" / file).read_text(
+        ).partition(f"{name}[] = {{")[2].partition("\n};")[0])) for name, file in (
+            ("turbo_models", "turbo_table.c"), ("model_cases", "turbo_table_kunit.c"))}
+    assert len(of["turbo_models"]) > 20
+    assert of["turbo_models"] - of["model_cases"] == {"INTEL_ATOM_AIRMONT_MID"}
 
 
 def test_teo_on_32_bit(tmp_path: Path) -> None:

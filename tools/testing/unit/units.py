@@ -36,6 +36,17 @@ class Unbuildable(Exception):
     pass
 
 
+def differing(tree: Path) -> list[str]:
+    """Whole files of the series that @tree, if it is build/linux, has otherwise: edited on one
+    side, and not taken to the other by make tree or make refresh."""
+    if tree != TOP / "build/linux":
+        return []
+    ours = (file for name in ("arch", "drivers", "include", "kernel")
+            for file in sorted((TOP / name).rglob("*.[ch]")))
+    return [str(name) for file in ours if (theirs := tree / (name := file.relative_to(TOP)))
+            and not (theirs.is_file() and theirs.read_bytes() == file.read_bytes())]
+
+
 def cases(unit: str) -> list[str]:
     return re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", UNITS[unit].read_text())
 
@@ -102,6 +113,9 @@ def main() -> int:
     args = parser.parse_args()
     if unknown := set(args.unit) - set(UNITS):
         parser.error(f"no unit {', '.join(sorted(unknown))}; there are: {', '.join(UNITS)}")
+    if names := differing(args.tree.resolve()):
+        print(f"build/linux, which is tested, has another {', '.join(names)}: make tree takes it"
+              " there, make refresh from there", file=sys.stderr)
     failed = 0
     for unit in args.unit or UNITS:
         try:
