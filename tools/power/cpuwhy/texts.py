@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from glob import iglob
 from importlib import import_module
+from itertools import islice
 from typing import IO, Any, NamedTuple, Optional
 
 
@@ -425,7 +426,7 @@ class _Files:
 
     def text(self, name: str, file: IO[bytes], head: bytes) -> None:
         pairs = lines(file, head)
-        first = [pair for pair, _ in zip(pairs, range(60))]
+        first = list(islice(pairs, 60))
         numbers = _numbered([line for line, _ in first])
         reader, size, known, idle = self.reader, 0, 0, 0
         reader.begin(name)
