@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING
 
 from . import wake
 from .errors import Fail
 from .events import Facts, Handler, Reader, Source, switch
 from .states import Costs, Machine, State, verdict
 from .wake import Cause, Wake
+
+if TYPE_CHECKING:
+    from typing import Self  # not before Python 3.11
 
 EXIT = (4294967295, -1)
 #: States that are entered with interrupts off handle the interrupt after the exit.

@@ -21,6 +21,7 @@ MOST_BYTES = 100_000
 QUANTILES = (0, 10, 50, 90, 99)
 
 Data = dict[str, Any]
+NUMBERS, TREES = (int, float), (dict, list)      # unions are not before Python 3.10
 
 
 @dataclass(frozen=True)
@@ -167,14 +168,14 @@ def _wrong(where: str, key: Key, value: object) -> str:
         return f"{where} must be {key.kind.__name__}, not {value!r}"
     if isinstance(value, str):
         return "" if re.fullmatch(key.pattern, value) else f"{where} cannot be {value!r}"
-    if isinstance(value, int | float) and not key.low <= value <= key.high:
+    if isinstance(value, NUMBERS) and not key.low <= value <= key.high:
         return f"{where} is {value}, allowed is {key.low} to {key.high:g}"
     return ""
 
 
 def problems(data: Data) -> Iterator[str]:
     """What is not of the form."""
-    top = {key: value for key, value in data.items() if not isinstance(value, dict | list)
+    top = {key: value for key, value in data.items() if not isinstance(value, TREES)
            or key in TABLES[""]}
     places: list[tuple[str, Data]] = [("", top)]
     for table, value in data.items():
