@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, doctor, freq, idle, man, probe, record, replay, states
+from . import VERSION, doctor, explain, freq, idle, man, probe, record, replay, states
 from .errors import Fail
 from .events import Source
 
@@ -18,10 +18,12 @@ recorded, or records by itself, on any kernel from 5.15 on as far as its tracepo
 """
 EPILOG = """\
 Why is my machine ...
-  slow:   cpuwhy doctor; cpuwhy freq --record 10
+  slow:   cpuwhy explain; cpuwhy doctor; cpuwhy freq --record 10
   hot:    cpuwhy doctor; cpuwhy idle --record 10
   awake:  cpuwhy idle --record 10 --wakers 20
   what it is, in a file for others: cpuwhy probe
+Why is the machine of this report ...
+  all of it: cpuwhy explain what-they-attached.txt another.log
 
 Exit status: 0 all went well (doctor: found nothing), 1 doctor found
 something, 2 wrong input or options.
@@ -136,14 +138,32 @@ def _add_replay(commands: Commands) -> None:
     sub.set_defaults(run=_replay)
 
 
+def _add_explain(commands: Commands) -> None:
+    sub = commands.add_parser(
+        "explain", help="what holds the clock down or keeps CPUs awake, from any text or live",
+        description="What holds the clock down or keeps CPUs awake, most likely first, each with"
+        " the line that shows it and the command that changes it. Reads what people attach to"
+        " reports: turbostat, lscpu, cpupower, rdmsr, `grep . /sys/...`, dmesg, whole or cut,"
+        " quoted, in any language, a folder, an archive, a sosreport; without FILE, this machine"
+        " (registers as root). Says what it did not recognise and what is missing to be sure, and"
+        " changes nothing.")
+    sub.add_argument("files", nargs="*", metavar="FILE",
+                     help="a text, folder or archive of one machine; - is standard input")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    sub.set_defaults(run=_explain)
+
+
 def _add_doctor(commands: Commands) -> None:
     sub = commands.add_parser(
         "doctor", help="what is set up badly, with the command that changes it",
         description="What is set up badly on this machine, a line each with what it does (slow,"
-        " hot, awake) and the command that changes it. Reads sysfs, proc and the kernel's log"
-        " only, and changes nothing. Exit status 1 if there is something.")
+        " hot, awake) and the command that changes it, if the machine has one; at the end, what"
+        " could not be looked at. Reads sysfs, proc and the kernel's log only, and changes"
+        " nothing. Exit status 1 if there is something.")
     sub.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
-                     help="a copy of another machine's sys and proc, and its log as dmesg")
+                     help="a copy of another machine's sys and proc, a sosreport's too")
+    sub.add_argument("--log", type=Path, metavar="FILE",
+                     help="the kernel's log, if it is not in DIR")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=_doctor)
 
@@ -175,8 +195,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"cpuwhy {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_idle, _add_freq, _add_record, _add_replay, _add_doctor, _add_probe,
-                _add_man):
+    for add in (_add_explain, _add_doctor, _add_idle, _add_freq, _add_record, _add_replay,
+                _add_probe, _add_man):
         add(commands)
     return top
 
@@ -275,12 +295,20 @@ def _replay(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from . import show
+    from . import report
     if not (args.root / "sys/devices/system/cpu").is_dir():
         raise Fail(f"{args.root}: has no sys/devices/system/cpu")
-    findings = doctor.examine(doctor.System(args.root))
-    show.doctor(findings, args.json)
-    return int(bool(findings))
+    system = doctor.System(args.root, args.log and args.log.read_text(errors="replace"))
+    findings = doctor.examine(system)
+    report.doctor(findings, doctor.unseen(system), args.json)
+    return int(any(finding.effect != "note" for finding in findings))
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from . import report
+    case = explain.of_files(args.files) if args.files else explain.live()
+    report.explain(explain.explain(case), args.json)
+    return 0
 
 
 def _probe(args: argparse.Namespace) -> int:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is set up badly, a line each with the command that changes it.
 
-Only files under sysfs and proc and the kernel's log are read, below a root that tests
-can choose. A check is a function that yields findings; CHECKS lists them.
+Asks the rules of the set-up (rules.py) of a running machine or a copy of its files, and
+looks for programs that keep it awake. Only sysfs, proc and the kernel's log are read.
 """
 from __future__ import annotations
 
-import csv
 import os
 import re
 import stat
@@ -14,38 +13,31 @@ import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from . import turbo
+from . import case, rules, settings, texts
+from .case import Case, Finding
 
-CPUS = "sys/devices/system/cpu"
-#: The project's table of real parts: beside this file once installed.
-PARTS = (Path(__file__).with_name("turbo.csv"),
-         Path(__file__).resolve().parents[2] / "testing/virtual-silicon/data/turbo.csv")
-#: A thread that on the average sleeps and wakes this often is listed.
+CPUS = f"sys/{case.CPUS}"
+FREQ_MAX = f"sys/{settings.FREQ_MAX}"
+RATIO_LINE = settings.RATIO_LINE
+#: A program that on the average sleeps and is woken this often is listed ...
 NOISY = 50.0
-GRUB = "/etc/default/grub"
-#: From here on the ratio's rounding is no explanation.
-RATIO_OFF = 0.01
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What is wrong, what it does to the machine, and the command that changes it."""
-    about: str
-    says: str
-    effect: str         # slow, hot, awake
-    remedy: str
+#: ... if the machine is idle for so long, and the program too.
+IDLE = 0.5
+#: Of /proc/PID/stat's flags
+KTHREAD = 0x00200000
 
 
 class System:
     """Files of a machine below a root, and what several checks ask for."""
 
-    def __init__(self, root: Path, log: str | None = None):
+    def __init__(self, root: Path, log: str | None = None, live: bool | None = None):
+        """@live: what is absent is absent on the machine; of a copy, it is unknown."""
         self.root = root
         self._log = log
+        self.live = root == Path("/") if live is None else live
 
     def text(self, name: str) -> str:
         """A file's content without its last newline; nothing if it cannot be read."""
@@ -99,255 +91,18 @@ class System:
                                   errors="replace").stdout
         return ""
 
+    @cached_property
+    def case(self) -> Case:
+        """For the rules; a copy's log is where sos, hw-probe or supportconfig put it."""
+        material = texts.read([str(self.root)])
+        if self.live or self._log is not None:
+            material.log.extend(texts.read_text(self.log, "dmesg").log)
+        return Case(material, self.live)
+
     def processes(self) -> Iterator[tuple[int, Path]]:
         for path in sorted((self.root / "proc").glob("[0-9]*")):
             if path.name.isdigit():
                 yield int(path.name), path
-
-
-def cpu_list(cpus: list[int]) -> str:
-    """0-3,7 of [0, 1, 2, 3, 7]."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and cpu == parts[-1][-1] + 1:
-            parts[-1].append(cpu)
-        else:
-            parts.append([cpu])
-    return ",".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)
-
-
-def _write(value: str, name: str) -> str:
-    return (f"echo {value} | tee /{CPUS}/{name}" if "*" in name
-            else f"echo {value} > /{CPUS}/{name}")
-
-
-def _boot(parameter: str) -> str:
-    return (f"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{parameter} /' {GRUB} && update-grub"
-            " && reboot")
-
-
-def _whom(cpus: list[int]) -> str:
-    return f"CPU{'s' * (len(cpus) > 1)} {cpu_list(cpus)}"
-
-
-# --- frequency ---------------------------------------------------------------
-
-def driver(system: System) -> Iterator[Finding]:
-    drivers = system.cpus_by_value("cpufreq/scaling_driver")
-    if not drivers:
-        if "hypervisor" not in system.flags:
-            yield Finding("driver", "no cpufreq driver: firmware alone chooses the clock", "slow",
-                          "modprobe acpi-cpufreq")
-        return
-    if "acpi-cpufreq" in drivers and "hwp" in system.flags:
-        yield Finding("driver", "acpi-cpufreq, though the CPU has HWP", "slow",
-                      _boot("intel_pstate=active"))
-    if "acpi-cpufreq" in drivers and "cppc" in system.flags:
-        yield Finding("driver", "acpi-cpufreq, though the CPU has CPPC", "slow",
-                      _boot("amd_pstate=active"))
-
-
-def governor(system: System) -> Iterator[Finding]:
-    drivers = system.per_cpu("cpufreq/scaling_driver")
-    governors = system.cpus_by_value("cpufreq/scaling_governor")
-    own = {"intel_pstate", "amd-pstate-epp"}
-    for name, cpus in governors.items():
-        # The drivers that let the hardware choose have a powersave of their own.
-        if name == "powersave" and drivers.get(cpus[0]) not in own:
-            yield Finding("governor", f"powersave on {_whom(cpus)}: always the lowest clock",
-                          "slow", "cpupower frequency-set -g schedutil")
-        elif name == "userspace":
-            yield Finding("governor", f"userspace on {_whom(cpus)}: the clock stays where a"
-                          " program put it", "slow", "cpupower frequency-set -g schedutil")
-        elif name == "performance" and drivers.get(cpus[0]) not in own:
-            yield Finding("governor", f"performance on {_whom(cpus)}: always the highest clock",
-                          "hot", "cpupower frequency-set -g schedutil")
-    if len(governors) > 1:
-        yield Finding("governor", "CPUs differ: " + ", ".join(
-            f"{name} on {cpu_list(cpus)}" for name, cpus in governors.items()), "slow",
-            "cpupower frequency-set -g schedutil")
-
-
-def preference(system: System) -> Iterator[Finding]:
-    name = "cpufreq/energy_performance_preference"
-    for value, cpus in system.cpus_by_value(name).items():
-        if value == "power":
-            yield Finding("EPP", f"power on {_whom(cpus)}: the clock rises late", "slow",
-                          _write("balance_performance", f"cpu*/{name}"))
-        elif value in ("performance", "0"):
-            yield Finding("EPP", f"performance on {_whom(cpus)}: the clock hardly falls", "hot",
-                          _write("balance_performance", f"cpu*/{name}"))
-    for value, cpus in system.cpus_by_value("power/energy_perf_bias").items():
-        if value.isdigit() and int(value) >= 13:
-            yield Finding("EPB", f"{value} of 15 on {_whom(cpus)}: energy before speed", "slow",
-                          _write("6", "cpu*/power/energy_perf_bias"))
-    if system.text("sys/firmware/acpi/platform_profile") in ("low-power", "quiet"):
-        yield Finding("EPP", "the platform's profile is low-power", "slow",
-                      "echo balanced > /sys/firmware/acpi/platform_profile")
-
-
-def limits(system: System) -> Iterator[Finding]:
-    for kind, effect, wrong in (("max", "slow", lambda set_, can: set_ < can),
-                                ("min", "hot", lambda set_, can: set_ > can)):
-        can = system.per_cpu(f"cpufreq/cpuinfo_{kind}_freq")
-        found: dict[tuple[int, int], list[int]] = {}
-        for cpu, value in system.per_cpu(f"cpufreq/scaling_{kind}_freq").items():
-            if value.isdigit() and can.get(cpu, "").isdigit() and wrong(int(value), int(can[cpu])):
-                found.setdefault((int(value), int(can[cpu])), []).append(cpu)
-        for (khz, limit), cpus in found.items():
-            yield Finding("limits", f"scaling_{kind}_freq is {khz // 1000} MHz on {_whom(cpus)},"
-                          f" the hardware's is {limit // 1000}", effect,
-                          _write(str(limit), f"cpu*/cpufreq/scaling_{kind}_freq"))
-    for name, bad, good, says in (
-            ("intel_pstate/no_turbo", "1", "0", "turbo is switched off"),
-            ("cpufreq/boost", "0", "1", "boost is switched off")):
-        if system.text(f"{CPUS}/{name}") == bad:
-            yield Finding("limits", says, "slow", _write(good, name))
-    top = system.number(f"{CPUS}/intel_pstate/max_perf_pct")
-    if top is not None and top < 100:
-        yield Finding("limits", f"intel_pstate allows {top} % of the highest clock", "slow",
-                      _write("100", "intel_pstate/max_perf_pct"))
-    clamp = system.number("proc/sys/kernel/sched_util_clamp_max")
-    if clamp is not None and clamp < 1024:
-        yield Finding("limits", f"utilisation is clamped to {clamp} of 1024", "slow",
-                      "sysctl kernel.sched_util_clamp_max=1024")
-    hot = [cpu for cpu, count in system.per_cpu("thermal_throttle/core_throttle_count").items()
-           if count.isdigit() and int(count)]
-    if hot:
-        yield Finding("limits", f"{_whom(hot)} got too hot and was slowed down", "slow",
-                      "check fans and cooling")
-
-
-RATIO_LINE = re.compile(r"Estimated ratio of average max frequency by base frequency"
-                        r" \(times 1024\): (\d+)")
-
-
-FREQ_MAX = "sys/module/aperfmperf/parameters/freq_max"
-INVARIANCE = "sys/kernel/debug/x86/freq_invariance"
-
-
-def invariance(system: System) -> Iterator[Finding]:
-    bad = re.findall(r"CPU (\d+): APERF and MPERF make no sense", system.log)
-    if bad:
-        whom = _whom(sorted({int(cpu) for cpu in bad}))
-        yield Finding("invariance", f"counters of {whom} made no sense, their clock counted as the"
-                      " highest meanwhile", "slow",
-                      "grep cpu /sys/kernel/debug/x86/freq_invariance")
-    if system.cpuinfo and "aperfmperf" not in system.flags:
-        if "schedutil" in system.cpus_by_value("cpufreq/scaling_governor"):
-            yield Finding("invariance", "off: the CPU has no APERF and MPERF, schedutil does not"
-                          " know the clock", "slow", "cpupower frequency-set -g ondemand")
-        return
-    if "went wobbly" in system.log:
-        yield Finding("invariance", "off since a bad sample of APERF and MPERF", "slow", "reboot")
-    elif system.text(FREQ_MAX) == "off":
-        said = re.findall(r"freq_invariance: (off.*)", system.log)
-        yield Finding("invariance", said[-1] if said else "off", "slow",
-                      "dmesg | grep freq_invariance")
-    elif (system.log and not RATIO_LINE.search(system.log)
-          and not system.text(FREQ_MAX)
-          and system.cpuinfo.get("vendor_id") == "GenuineIntel"
-          and "Linux version" in system.log):
-        yield Finding("invariance", "off: the kernel found no turbo table of this model"
-                      f" ({system.cpuinfo.get('model name', 'unknown')})", "slow",
-                      "use a kernel that knows the model")
-
-
-def why_off(system: System) -> str:
-    """"off" and why, if frequency invariance is; nothing if it is on."""
-    return next((found.says for found in invariance(system) if found.says.startswith("off")), "")
-
-
-def parts(paths: tuple[Path, ...] = PARTS) -> list[dict[str, str]]:
-    for path in paths:
-        if path.is_file():
-            with path.open(newline="") as rows:
-                return list(csv.DictReader(rows))
-    return []
-
-
-def _all_cores(part: dict[str, str]) -> int:
-    """In place of its "expected", which the base's rule gives; 0 if it is not known."""
-    registers = {int(key[4:], 16): int(part[key] or "0", 16)
-                 for key in ("msr_0xce", "msr_0x1ad", "msr_0x1ae")}
-    base = registers[0xCE] >> 8 & 0xFF
-    return turbo.freq_max(int(part["model"], 16), registers, base) or 0
-
-
-def freq_max(system: System) -> Iterator[Finding]:
-    name = " ".join(system.cpuinfo.get("model name", "").split())
-    ratio = None
-    if of_cpus := re.search(r"^cpu \d+ .*freq_max (\d+)", system.text(INVARIANCE), re.M):
-        ratio = int(of_cpus[1])
-    if ratio is None and (said := RATIO_LINE.search(system.log)):
-        ratio = int(said[1])
-    if not ratio or not name:
-        return
-    patched = bool(system.text(FREQ_MAX))
-    known: set[int] = set()
-    all_cores = False
-    for row in parts():
-        if " ".join(row["cpu_name"].split()) != name or not row["expected"].isdigit():
-            continue
-        all_cores = patched and int(row["model"], 16) in turbo.ALL_CORES
-        known.add(_all_cores(row) if all_cores else int(row["expected"]))
-    if known and all(abs(ratio - value) > RATIO_OFF * value for value in known):
-        yield Finding("freq_max", f"is {ratio}/1024 of base, real parts of this name have"
-                      f" {'/'.join(map(str, sorted(known)))}",
-                      "slow" if ratio > max(known) else "hot",
-                      f"echo {'255c' if all_cores else '4c'} > /{FREQ_MAX}" if patched
-                      else "update the microcode or the kernel")
-
-
-def clock(system: System) -> Iterator[Finding]:
-    source = "sys/devices/system/clocksource/clocksource0"
-    current = system.text(f"{source}/current_clocksource")
-    if current in ("hpet", "acpi_pm", "jiffies"):
-        said = re.findall(r"Marking (?:TSC unstable|clocksource 'tsc' as unstable) (.*)",
-                          system.log)
-        why = f" ({said[-1].strip()})" if said else ""
-        yield Finding("clock", f"clocksource {current}: each reading takes about a us{why}",
-                      "slow", f"echo tsc > /{source}/current_clocksource"
-                      if "tsc" in system.text(f"{source}/available_clocksource").split()
-                      else "update the firmware")
-
-
-# --- idle --------------------------------------------------------------------
-
-#: Kernel parameters that keep CPUs awake.
-KEEP_AWAKE = (r"idle=poll", r"idle=halt", r"nohz=off", r"highres=off", r"cpuidle\.off=1",
-              r"intel_idle\.max_cstate=[0-5]", r"processor\.max_cstate=[0-5]",
-              r"intel_idle\.states_off=[1-9]\d*", r"idle=nomwait")
-
-
-def idle_driver(system: System) -> Iterator[Finding]:
-    directory = f"{CPUS}/cpuidle"
-    name = system.text(f"{directory}/current_driver")
-    if name in ("", "none") and (system.root / CPUS).is_dir():
-        yield Finding("idle", "no cpuidle driver: CPUs only halt", "hot",
-                      "modprobe intel_idle; check that firmware gives C-states")
-    for parameter in system.parameters:
-        if any(re.fullmatch(pattern, parameter) for pattern in KEEP_AWAKE):
-            yield Finding("idle", f"the kernel was started with {parameter}", "hot",
-                          f"sed -i 's/{parameter}//' {GRUB} && update-grub && reboot")
-    if system.text(f"{directory}/current_governor") == "ladder" and "nohz=off" not in \
-            system.parameters:
-        yield Finding("idle", "governor ladder, which is made for a tick that never stops", "hot",
-                      f"echo menu > /{directory}/current_governor")
-
-
-def disabled(system: System) -> Iterator[Finding]:
-    found: dict[tuple[str, str], list[int]] = {}
-    for path in (system.root / CPUS).glob("cpu[0-9]*/cpuidle/state[0-9]*"):
-        name = str(path.relative_to(system.root))
-        if system.text(f"{name}/disable") == "1" and \
-                system.text(f"{name}/default_status") != "disabled":
-            key = (path.name, system.text(f"{name}/name"))
-            found.setdefault(key, []).append(int(path.parts[-3][3:]))
-    for (state, title), cpus in sorted(found.items()):
-        if title != "POLL":
-            yield Finding("idle", f"{title} is disabled on {_whom(cpus)}", "hot",
-                          _write("0", f"cpu*/cpuidle/{state}/disable"))
 
 
 def _name_of(system: System, process: Path) -> str:
@@ -374,13 +129,7 @@ def latency_holders(system: System) -> Iterator[Finding]:
             continue
         if held:
             yield Finding("PM QoS", f"{_name_of(system, process)} holds /dev/cpu_dma_latency"
-                          f"{limit}", "hot", f"kill {pid}")
-    name = "power/pm_qos_resume_latency_us"
-    for value, cpus in system.cpus_by_value(name).items():
-        if value != "0":
-            yield Finding("PM QoS", f"{_whom(cpus)} may take "
-                          + ("no latency" if value == "n/a" else f"{value} us")
-                          + " to wake up", "hot", _write("0", f"cpu*/{name}"))
+                          f"{limit}", "hot", f"kill {pid}", kind="latency-limit")
 
 
 def tick(system: System) -> Iterator[Finding]:
@@ -392,42 +141,86 @@ def tick(system: System) -> Iterator[Finding]:
         sleeps = re.search(r"\.idle_sleeps\s*: (\d+)", part)
         if calls and sleeps and int(calls[1]) >= 1000 and int(sleeps[1]) * 100 < int(calls[1]):
             bad.append((int(part.split()[0]), int(calls[1]), int(sleeps[1])))
-    if bad:
+    if bad and "nohz=off" not in system.parameters:
         calls_, sleeps_ = sum(b[1] for b in bad), sum(b[2] for b in bad)
         yield Finding("tick", f"stopped in {sleeps_} of {calls_} idle times on"
-                      f" {_whom([b[0] for b in bad])}", "awake",
-                      "cpuwhy idle --record 10 says what is in the way")
+                      f" {case.whom([b[0] for b in bad])}", "awake",
+                      "cpuwhy idle --record 10 says what is in the way", kind="tick")
     if system.text("proc/sys/kernel/timer_migration") == "0":
         yield Finding("tick", "timers stay on idle CPUs", "awake",
-                      "sysctl kernel.timer_migration=1")
+                      "sysctl kernel.timer_migration=1", kind="tick")
+
+
+def idle_share(system: System) -> float:
+    """Of all CPUs since boot; 0 if it is not known."""
+    words = system.text("proc/uptime").split()
+    cpus = len(list((system.root / CPUS).glob("cpu[0-9]*")))
+    with suppress(IndexError, ValueError, ZeroDivisionError):
+        return float(words[1]) / float(words[0]) / cpus
+    return 0.0
 
 
 def noisy(system: System) -> Iterator[Finding]:
-    """Threads that sleep and wake often, on the average since they began."""
-    uptime = float((system.text("proc/uptime").split() or ["0"])[0])
-    hz = os.sysconf("SC_CLK_TCK")
+    """Programs that sleep and are woken often, on the average since they began, on a machine
+    that is idle otherwise. The kernel's threads work for others."""
+    if idle_share(system) < IDLE:
+        return
+    uptime, hz = float(system.text("proc/uptime").split()[0]), os.sysconf("SC_CLK_TCK")
     found = []
     for _, process in system.processes():
-        rate = 0.0
+        rate = busy = 0.0
         for thread in (process / "task").glob("[0-9]*"):
             name = str(thread.relative_to(system.root))
             slept = re.search(r"^voluntary_ctxt_switches:\s*(\d+)",
                               system.text(f"{name}/status"), re.M)
             fields = system.text(f"{name}/stat").rpartition(")")[2].split()
-            if slept and len(fields) > 19:
-                age = uptime - int(fields[19]) / hz
-                rate += int(slept[1]) / age if age > 10 else 0
-        if rate >= NOISY:
+            if not slept or len(fields) < 20 or int(fields[6]) & KTHREAD:
+                continue
+            age = uptime - int(fields[19]) / hz
+            if age > 10:
+                rate += int(slept[1]) / age
+                busy += (int(fields[11]) + int(fields[12])) / hz / age
+        if rate >= NOISY and busy < 1 - IDLE:
             found.append((rate, process))
     for rate, process in sorted(found, reverse=True, key=lambda item: item[0]):
-        yield Finding("timers", f"{_name_of(system, process)} wakes {rate:.0f} times a second",
-                      "awake", "cpuwhy idle --record 10 --wakers 20")
+        yield Finding("wake-ups", f"{_name_of(system, process)} went to sleep and was woken"
+                      f" {rate:.0f} times a second, on the average since it began", "awake",
+                      "cpuwhy idle --record 10 --wakers 20", kind="wake-ups")
 
 
-CHECKS: tuple[Callable[[System], Iterator[Finding]], ...] = (
-    driver, governor, preference, limits, invariance, freq_max, clock,
-    idle_driver, disabled, latency_holders, tick, noisy)
+CHECKS: tuple[Callable[[System], Iterator[Finding]], ...] = (latency_holders, tick, noisy)
+
+#: What the rules and checks read: how it is called, and a pattern of the Case's paths.
+SOURCES = (
+    ("cpuN/cpufreq", rf"{case.CPUS}/cpu(\d+/cpufreq|freq/policy\d+)/scaling_"),
+    ("cpuN/cpuidle", rf"{case.CPUS}/cpu\d+/cpuidle/"),
+    ("cpuN/thermal_throttle", rf"{case.CPUS}/cpu\d+/thermal_throttle/"),
+    ("clocksource0", r"devices/system/clocksource/"), ("proc/cmdline", r"proc/cmdline"))
+
+
+def unseen(system: System) -> list[str]:
+    """What could not be looked at. On a running machine an absent feature is no gap."""
+    case = system.case
+    found = [] if system.live else [name for name, path in SOURCES if not case.has(path)]
+    if not case.flags:
+        found.append("proc/cpuinfo")
+    if not case.material.log:
+        found.append("dmesg")
+    if not system.text("proc/timer_list"):
+        found.append("proc/timer_list")
+    if not system.live and next(system.processes(), None) is None:
+        found.append("programs")
+    return found
 
 
 def examine(system: System) -> list[Finding]:
-    return [finding for check in CHECKS for finding in check(system)]
+    """What is wrong, and notes of what is not."""
+    found = rules.ask(system.case, setup=True)
+    found += [finding for check in CHECKS for finding in check(system)]
+    return [finding for finding in found if finding.when != "was"]
+
+
+def why_off(system: System) -> str:
+    """"off" and why, if frequency invariance is; nothing if it is on."""
+    return next((found.says for found in settings.invariance(system.case)
+                 if found.says.startswith("off")), "")

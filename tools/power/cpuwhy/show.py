@@ -17,7 +17,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from . import freq as freq_
-from .doctor import Finding
 from .events import Facts
 from .idle import Result, StateUse, Waits, Wakeups, against_sysfs
 from .wake import Cause
@@ -238,25 +237,6 @@ def _agreement(result: Result, out: Console) -> None:
                         else (f"{a.trace:,}", f"{a.sysfs:,}"))
         out.print(f"[yellow]sysfs: CPU {a.cpu} {escape(a.state)} {a.counter} is {sysfs},"
                   f" the trace has {trace}[/]")
-
-
-def doctor(findings: list[Finding], as_data: bool) -> None:
-    if as_data:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
-        return
-    out = console()
-    colours = {"slow": "blue", "hot": "red", "awake": "yellow"}
-    for finding in findings:
-        first, *more = textwrap.wrap(f"{finding.about}: {finding.says}", out.width - 6)
-        says = first.removeprefix(finding.about)
-        out.print(f"[{colours[finding.effect]}]{finding.effect:5}[/]"
-                  f" [bold]{finding.about}[/]{escape(says)}")
-        for line in more:
-            out.print(f"      {escape(line)}")
-        # Commands are to be copied, so they are not broken.
-        out.print(f"      [dim]{escape(finding.remedy)}[/]", soft_wrap=True)
-    if not findings:
-        out.print("nothing is set up badly, as far as sysfs, proc and the kernel's log tell")
 
 
 def freq(results: list[freq_.Result], args: argparse.Namespace) -> None:

@@ -68,7 +68,7 @@ def test_version_is_that_of_the_changes():
 
 
 @pytest.mark.parametrize("code, package, said", [
-    (2, "rich", ["cpuwhy", "doctor"]),
+    (2, "rich", ["cpuwhy", "idle", "trace"]),
     (3, "matplotlib", ["virtual_silicon", "plot", "trace", "x.png"])])
 def test_missing_package_is_one_line(code, package, said, tmp_path):
     """-S: the interpreter alone, without what is installed."""

@@ -2,10 +2,12 @@
 """The program as a user calls it."""
 from __future__ import annotations
 
+import ast
 import errno
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -173,26 +175,53 @@ def test_installed(tmp_path: Path) -> None:
     done = subprocess.run([tmp_path / "usr/sbin/cpuwhy", "doctor", "--root",
                            PROGRAM.parent / "tests/data/badly-set-up"],
                           capture_output=True, text=True)
-    assert done.returncode == 1 and "real parts of this name have 1057" in done.stdout
+    assert done.returncode == 1 and "real parts of this name and" in done.stdout
     assert (tmp_path / "usr/share/man/man8/cpuwhy.8").read_text().startswith(".TH CPUWHY 8")
+
+
+def oldest() -> str | None:
+    """Python 3.9, if it is installed."""
+    found = shutil.which("python3.9")
+    works = found and subprocess.run([found, "--version"], capture_output=True).returncode == 0
+    return found if works else None
+
+
+@pytest.mark.parametrize("interpreter", [sys.executable, oldest()])
+def test_single_file(interpreter: str | None) -> None:
+    """-S: without any package, and elsewhere."""
+    if not interpreter:
+        pytest.skip("there is no python3.9")
+    subprocess.run(["make", "-s", "-C", PROGRAM.parent, "pyz"], check=True)
+    file, data = PROGRAM.parents[3] / "build/cpuwhy.pyz", PROGRAM.parent / "tests/data"
+    for argv, code, said in ((["explain", f"{data}/stuck.txt"], 0, "cTDP: level 1"),
+                             (["doctor", "--root", f"{data}/badly-set-up"], 1, "have 1057"),
+                             (["probe", "--help"], 0, "--seconds")):
+        done = subprocess.run([interpreter, "-S", file, *argv], capture_output=True, text=True,
+                              cwd="/")
+        assert done.returncode == code and said in " ".join(done.stdout.split()), done.stderr
+
+
+def test_the_grammar_is_that_of_python_3_9() -> None:
+    for path in PROGRAM.parent.glob("*.py"):
+        ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
 
 def samples() -> list[tuple[list[str], str]]:
     """(arguments, the indented text under them) of the README's commands on recorded data."""
     readme = (PROGRAM.parent / "README.md").read_text()
     return [(re.split(r"\s+", argv), textwrap.dedent(text)) for argv, text in re.findall(
-        r"`cpuwhy ([^`]*tests/data/[^`]*)`[^\n]*:\n\n((?:    .*\n|\n(?=    ))+)", readme)]
+        r"`cpuwhy ([^`]*tests/data/[^`]*)`[^`]*?:\n\n((?:    .*\n|\n(?=    ))+)", readme)]
 
 
 def test_readme_has_samples_of_each() -> None:
-    assert [argv[0] for argv, _ in samples()] == ["doctor", "idle", "freq"]
+    assert [argv[0] for argv, _ in samples()] == ["explain", "doctor", "idle", "freq"]
 
 
 @pytest.mark.parametrize("argv, sample", samples(), ids=[" ".join(a) for a, _ in samples()])
 def test_readme_sample_is_what_it_prints(argv: list[str], sample: str) -> None:
     """In its order; only where there is an ellipsis lines are left out."""
     done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, cwd=PROGRAM.parent)
-    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
     for part in filter(None, sample.split("…\n")):
         _, found, printed = printed.partition(part)
         assert found, f"not printed, but in README.md:\n{part}\nprinted:\n{done.stdout}"
