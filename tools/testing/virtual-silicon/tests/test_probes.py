@@ -138,6 +138,11 @@ def test_the_kernels_mistake_is_said() -> None:
     """The base reads the turbo table of this machine wrongly."""
     said = probed("platinum-8592").text("probe")
     assert "# Your kernel takes 3.1 GHz for your highest clock; it is 3.9.\n" in said
+    # Of which one core alone reaches more, as the box says
+    data = form.check(EXAMPLE.read_text(encoding="utf-8"))
+    data["kernel"]["freq_max"] = data["clock"]["freq_max"] = 1994
+    assert ("Your kernel takes 3.7 GHz for your highest clock; that is right, with several cores"
+            " busy: one alone reaches 3.9.") in form.sentences(data)
 
 
 def test_adopt_says_what_was_measured() -> None:

@@ -220,7 +220,9 @@ def sentences(data: Data) -> Iterator[str]:
     if base and said and right:
         took, really = _ghz(base * said / 1024), _ghz(base * right / 1024)
         yield (f"Your kernel takes {took} GHz for your highest clock; "
-               + ("that is right." if abs(said - right) <= 0.01 * right else f"it is {really}."))
+               + ("that is right" if abs(said - right) <= 0.01 * right else f"it is {really}")
+               + (f", with several cores busy: one alone reaches {_ghz(one)}"
+                  if (one := clock.get("high_mhz", 0)) > 1.01 * base * right / 1024 else "") + ".")
     elif base and said:
         yield f"Your kernel takes {_ghz(base * said / 1024)} GHz for your highest clock."
     elif base and right:
