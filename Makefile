@@ -19,8 +19,8 @@ endif
 .PHONY: $(TARGETS) python
 
 # For tools/series; each may also come from the environment. Passed on as typed, with every "$".
-VARIABLES := MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME MUTANTS CONFIGS FLAVOUR \
-	     BENCH TREE
+VARIABLES := MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME TESTS MUTANTS CONFIGS \
+	     FLAVOUR BENCH TREE
 $(foreach v,$(VARIABLES),$(if $(value $v),$(eval override $v := $$(value $v))))
 export $(VARIABLES)
 

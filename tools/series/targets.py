@@ -140,10 +140,9 @@ def _guest(text: str, subcommand: str, default: str = "patched") -> Target:
                   lambda: guest.call(subcommand, guest.kernel(default)), check, newer=True)
 
 
-def test() -> int:
+def tests() -> list[tuple[str, Callable[[], testrun.Count]]]:
     """On a newer kernel without what has no part of it: docs/howto.md, "A newer kernel"."""
-    say(figures.behind())
-    return testrun.run(([] if _newer() else [
+    return ([] if _newer() else [
         ("lint", testrun.lint),
         ("build scripts", lambda: testrun.pytest("build", paths.TOP / "tools/series/tests")),
         ("stick", lambda: testrun.pytest("stick", paths.POWER / "stick/tests")),
@@ -161,7 +160,28 @@ def test() -> int:
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),
         ("virtual silicon", testrun.silicon),
-    ])
+    ]
+
+
+def chosen_tests() -> dict[str, Callable[[], testrun.Count]]:
+    """TESTS="build-scripts units": rows of tests()."""
+    rows = {name.replace(" ", "-"): row for name, row in tests()}
+    return {name: rows[name] for name in proc.chosen("TESTS", rows)}
+
+
+def test() -> int:
+    say(figures.behind())
+    return testrun.run(list(chosen_tests().items()))
+
+
+def may_configure() -> None:
+    guest.check()
+    configs.wanted()
+
+
+def may_test() -> None:
+    guest.check()
+    chosen_tests()
 
 
 def extent() -> str:
@@ -213,6 +233,7 @@ def show_help() -> None:
             each assumption of the model changed
   BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
+  TESTS=    rows of test: units, fuzz, lint, ... (all); TESTS=? names them
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/check/configs.toml, or of bisect: all, 32bit, none, clang, arm64
   TREE=     kernel trees, NAME=path or 7.3, whose idle governors join in replay
@@ -235,7 +256,7 @@ TARGETS = {
     "test": Target("all tests; the last line counts them",
                    "build qemu guest test lint cpuwhy bench deb",
                    [patched, of_base, selftests, governors, qemu.build],
-                   test, guest.check, newer=True),
+                   test, may_test, newer=True),
     "bench": Target("the published tables, base and patched, in guests: build/bench/tables",
                     "build qemu guest bench", [patched, of_base, qemu.build],
                     lambda: guest.silicon("bench", f"--jobs={proc.jobs()}",
@@ -250,7 +271,7 @@ TARGETS = {
     "configs": Target("the series in other kernel configurations (tools/series/check/configs.toml)",
                       "build qemu guest", [linux, selftests, qemu.build],
                       lambda: testrun.run(configs.checks(trees.LINUX)),
-                      lambda: (guest.check(), configs.wanted()), alone=True),
+                      may_configure, alone=True),
     "bisect": Target("each commit of the series compiles: all, 32 bit, none, clang, arm64",
                      "build static", [linux],
                      lambda: testrun.run(bisect.checks(trees.LINUX)), bisect.wanted,

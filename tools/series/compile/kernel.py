@@ -23,6 +23,8 @@ from ..patchqueue.tree import Tree
 
 OBJ = ".obj"
 OBJ_MIB = 500
+#: Of the guest's kernel, roughly.
+OBJECTS = 1480
 COMPILED = re.compile(r"^  (CC|AS|HOSTCC|LD) ")
 
 
@@ -113,15 +115,17 @@ def build(source: Path, name: str, fragments: list[Path]) -> None:
     configure(make(source, obj), obj, wanted, wanted, f"kernel ({name})",
               paths.LOG / f"config-{name}.log")
     log = paths.LOG / f"kernel-{name}.log"
-    compiled([*make(source, obj), "bzImage"], f"kernel ({name})", log, paths.LOG / "kernel.count")
+    compiled([*make(source, obj), "bzImage"], f"kernel ({name})", log, paths.LOG / "kernel.count",
+             first=OBJECTS)
     if not (obj / "arch/x86/boot/bzImage").is_file():
         raise Fail(f"kernel ({name}): make ended well but there is no bzImage (see {log})")
 
 
 def compiled(call: list[str], what: str, log: Path, known_total: Path,
-             env: dict[str, str] | None = None) -> None:
-    """Run make on all CPUs, and count objects up to how many there were last time."""
-    total = int(known_total.read_text()) if known_total.exists() else 0
+             env: dict[str, str] | None = None, first: int = 0) -> None:
+    """Run make on all CPUs, and count objects up to how many there were last time; @first
+    before there was one."""
+    total = int(known_total.read_text()) if known_total.exists() else first
     with Step(f"{what}: compiling") as step:
         done = proc.logged([*call, f"-j{proc.jobs()}"], log, what=what, count=COMPILED,
                            progress=counter(step, "objects", total), env=env)

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 from virtual_silicon.errors import Fail
+from virtual_silicon.progress import Step
 
-from .. import guest, paths, proc
+from .. import guest, paths, proc, targets
 from ..check import bisect, configs, testrun
 from ..compile import kernel
 from ..fetch import packages
@@ -43,6 +44,15 @@ def test_progress_counts_or_believes_the_program(tmp_path):
                 count=re.compile(r"\[(?P<done>\d+)/(?P<total>\d+)\]"),
                 progress=lambda *a: seen.append(a))
     assert seen == [(3, 9)]
+
+
+def test_the_first_build_has_a_total(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Step, "HEARTBEAT", -1)
+    for known in ("of about 5 objects", "of about 7 objects"):
+        kernel.compiled(["printf", "  CC a.o\n"], "x", tmp_path / "log", tmp_path / "count",
+                        first=5)
+        assert f"1 {known}" in capsys.readouterr().out
+        (tmp_path / "count").write_text("7")
 
 
 def test_no_space_is_said_before_the_work(tmp_path):
@@ -295,6 +305,7 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("configs CONFIGS=foo", "CONFIGS=foo: there are "),
     ("bisect CONFIGS=foo", "CONFIGS=foo: there are all, "),
     ("run KERNEL=README.md", "KERNEL=README.md: neither patched nor base nor the file of a bzI"),
+    ("test TESTS=unit", "TESTS=unit: there are lint, build-scripts, stick, cpuwhy, replay, "),
     ("run CPUS=abc", "make run: CPUS=abc: a number"),
     ("help machine=e3-1240-v5", "unknown variable: machine; there are: MACHINE CPUS CMD"),
 ])
@@ -344,3 +355,12 @@ def test_a_base_that_is_not_there_leaves_nothing():
             "    assert paths.BUILD.name == '9.9' and not paths.BUILD.exists()")
     subprocess.run([guest.PYTHON, "-c", code], check=True,
                    env={"PYTHONPATH": paths.PYTHONPATH, "BASE": "9.9"})
+
+
+def test_some_tests(monkeypatch):
+    ran = []
+    monkeypatch.setattr(testrun, "run", lambda rows: ran.extend(name for name, _ in rows))
+    monkeypatch.setattr(targets.figures, "behind", lambda: "")
+    monkeypatch.setenv("TESTS", "fuzz build-scripts")
+    targets.test()
+    assert ran == ["fuzz", "build-scripts"]
