@@ -18,6 +18,8 @@ CPUS = "devices/system/cpu"
 GRUB = "/etc/default/grub"
 #: Per cent: a CPU that is busy so long shows the clock that it gets, ...
 BUSY = 80.0
+#: The columns of all versions that say how long
+SHARE = ("Busy%", "%Busy", "%c0")
 #: ... and so much less than its bin is a loss.
 LOSS = 0.07
 #: Lines that show a finding: no more than these are kept.
@@ -241,7 +243,7 @@ class Case:
         """Rows of CPUs that were busy; those of the machine as a whole if there are no others."""
         found: list[Busy] = []
         for row, line in self.rows:
-            share = cell(row, "Busy%", "%c0", "%Busy")
+            share = cell(row, *SHARE)
             mhz = cell(row, "Bzy_MHz") or 1000 * cell(row, "GHz")
             if share >= BUSY and mhz:
                 found.append(Busy(row.get("CPU", "-"), share, mhz,
@@ -253,7 +255,7 @@ class Case:
         """Cores that were busy at least a fifth of the time; 0 without such rows."""
         return len({(row.get("Package", row.get("pk", "")), row.get("Core", row.get(
             "cor", row.get("cr", row["CPU"])))) for row, _ in self.rows
-            if row.get("CPU", "").isdigit() and cell(row, "Busy%", "%c0") >= 20})
+            if row.get("CPU", "").isdigit() and cell(row, *SHARE) >= 20})
 
     def expected(self, row: Busy) -> tuple[float, str]:
         """(MHz that a busy CPU should have, what says so); 0 if nothing does."""
@@ -278,7 +280,7 @@ class Case:
     def watts(self) -> tuple[float, Where] | None:
         """Of the packages, the most while a CPU was busy."""
         found = [(cell(row, "PkgWatt"), line) for row, line in self.rows
-                 if cell(row, "PkgWatt") and (not self.busy or cell(row, "Busy%", "%c0") > 50)]
+                 if cell(row, "PkgWatt") and (not self.busy or cell(row, *SHARE) > 50)]
         return max(found, key=lambda item: item[0]) if found else None
 
 

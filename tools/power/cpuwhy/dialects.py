@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Optional
 
-from . import lscpu
+from . import blocks, lscpu
 from .texts import (MOST_LINES, Conflict, Fact, Logical, Material, Part, Register, Table, Where,
                     sysfs_path)
 
@@ -74,6 +74,8 @@ class Reader:
     def __init__(self, material: Material) -> None:
         self.m = material
         self.last = 0
+        self.blocks = blocks.Blocks(
+            lambda path, value: self.m.put_file(path, value, self.where))
         self.begin("")
         self.aida_cpus: set[int] = set()
         self.aida_sections: set[int] = set()
@@ -95,6 +97,8 @@ class Reader:
             ("turbostat", r"(?:cpu(\d+): )?(?:cpufreq (driver|governor)|cpufreq (boost)|"
              r"cpufreq intel_pstate (no_turbo)|current_(driver|governor)(?:_ro)?): (\S+)$",
              self._driver),
+            ("proc", r"(?:cmdline|Kernel command line): +(.*)", self._cmdline),
+            ("turbostat", r"cpu(\d+): EPB: (\d+) ", self._bias),
             ("sysfs", r"(?:r[ow]\|)?(?:\./)?(/?(?:[\w:.*-]+/)*[\w.-]+)(?:[:|] ?|\s*=\s+|\t| )(.*)$",
              self._file),
             ("cpuid", r"(0x[0-9a-fA-F]{8}) (0x[0-9a-fA-F]{2}): eax=(\w+) ebx=(\w+) ecx=(\w+) "
@@ -132,6 +136,7 @@ class Reader:
         self.states: dict[int, list[str]] = {}
         self.asked: Optional[int] = None
         self.tail = ""
+        self.blocks.begin()
         base = name.rpartition("/")[2]
         self.is_log = base.startswith(("dmesg", "kern.log", "boot.msg"))
 
@@ -183,6 +188,12 @@ class Reader:
             return "turbostat"
         if self._log(text):
             return "dmesg"
+        if kind := self.blocks.line(text):
+            if kind == "dmesg":
+                self.is_log = True
+                self._log(text)
+                self.is_log = False
+            return kind
         for kind, pattern, rule in self.rules:
             if (match := pattern.match(text)) and rule(match) is not False:
                 return kind
@@ -262,6 +273,13 @@ class Reader:
             f"{base}/intel_pstate/no_turbo" if no_turbo else
             f"{base}/cpuidle/current_{idle}", value, self.where)
 
+    def _cmdline(self, match: re.Match[str]) -> None:
+        self.m.put_file("proc/cmdline", match[1], self.where)
+
+    def _bias(self, match: re.Match[str]) -> None:
+        self.m.put_file(f"devices/system/cpu/cpu{match[1]}/power/energy_perf_bias", match[2],
+                        self.where)
+
     def _columns(self, text: str) -> bool:
         words = text.split()
         if len(words) < 3 or not {"Avg_MHz", "Bzy_MHz", "Busy%", "%Busy"} & set(words):
@@ -293,7 +311,10 @@ class Reader:
         path = sysfs_path(match[1], shortened=True)
         if not path:
             return False
-        self.m.put_file(path, match[2].strip(), self.where)
+        # tlp-stat has units, and words for what is not there.
+        value = re.sub(r" \[[\w%/]+\]$", "", match[2].strip())
+        if not value.startswith("(not "):
+            self.m.put_file(path, value, self.where)
         return None
 
     # --- registers ---

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .case import BUSY, CPUS, LINES, Case, Finding, Findings, Group, bits, duration, whom
+from .case import BUSY, CPUS, LINES, Case, Finding, Findings, Group, bits, cell, duration, whom
 from .settings import percent_limits, policy_limits
 from .texts import Register, Where
 
@@ -127,6 +127,10 @@ def _history(found: list[Signal], about: str, says: str) -> Findings:
         yield Finding(about, f"{says}, but not now (log bits)", "slow", when="was", lines=lines)
 
 
+#: Degrees: from here to the limit the clock is about to fall.
+NEAR = 10
+
+
 def prochot(case: Case) -> Findings:
     found = [s for s in signals(case) if s.key == "prochot"]
     now = [s for s in found if s.now]
@@ -159,8 +163,16 @@ def heat(case: Case) -> Findings:
         yield Finding("heat", f"the CPU is too hot{_celsius(case)}{whom} and is slowed down",
                       "slow", "check fans and cooling", "now", lines)
     target = case.material.register(0x1A2)
+    limit = bits(target.value, 23, 16) if target else 0
+    hottest = max(((cell(row, "PkgTmp", "CoreTmp"), line) for row, line in case.rows),
+                  default=(0.0, None), key=lambda item: item[0])
+    if hottest[1] and limit and hottest[0] >= limit - NEAR and not now and any(
+            s.was for s in found):
+        yield Finding("heat", f"it got to {hottest[0]:.0f} C of {limit}, and the log bit says that"
+                      " the CPU was slowed down", "slow", "check fans and cooling", "seen",
+                      (hottest[1], next(s.line for s in found if s.was)))
     offset = bits(target.value, 29, 24) if target else 0
-    if target and offset >= 10 and (limit := bits(target.value, 23, 16)) > offset:
+    if target and offset >= 10 and limit > offset:
         yield Finding("heat", f"the CPU slows down at {limit - offset} C, {offset} below the"
                       " part's limit", "slow", "" if target.value >> 31 & 1 else
                       f"wrmsr -a 0x1a2 {target.value & ~(0x3F << 24):#x}", lines=(target.where,))

@@ -38,9 +38,11 @@ def driver(case: Case) -> Findings:
     drivers = case.groups("cpufreq/scaling_driver")
     off = [word for word in case.parameters if word in ("intel_pstate=disable",
                                                         "amd_pstate=disable")]
-    if not drivers and case.live and not case.virtual:
+    said = drivers.get("none")
+    if (said or (not drivers and case.live)) and not case.virtual:
         yield Finding("driver", "no cpufreq driver: firmware alone chooses the clock", "slow",
-                      "modprobe acpi-cpufreq", kind="no-driver")
+                      "modprobe acpi-cpufreq", lines=tuple(said.lines) if said else (),
+                      kind="no-driver")
     acpi = drivers.get("acpi-cpufreq")
     for flag, title, parameter in (("hwp", "HWP", "intel_pstate=active"),
                                    ("cppc", "CPPC", "amd_pstate=active")):
@@ -209,6 +211,8 @@ def boost(case: Case) -> Findings:
         yield Finding("limits", says, "slow", f"echo {good} > /sys/{path}",
                       lines=case.where(path), mhz=mhz)
         return
+    if not by_firmware:
+        yield from _i7z(case)
     if by_firmware and (has or case.bins):
         yield Finding("limits", "turbo is switched off by firmware or a program (bit 38 of"
                       " register 0x1a0)", "slow",
@@ -226,6 +230,18 @@ def boost(case: Case) -> Findings:
         yield Finding("limits", f"boost is switched off on {whom(cpus)}", "slow",
                       write("1", "cpu*/cpufreq/boost"),
                       lines=(case.line("cpufreq/boost", cpus[0]),))
+
+
+def _i7z(case: Case) -> Findings:
+    """It says the same of parts without turbo, whose multipliers are equal."""
+    said = case.material.said.get("i7z", ())
+    off = next((line for line in said if "TURBO DISABLED" in line.text), None)
+    base, most = (next((int(match[1]) for line in said
+                        if (match := re.search(pattern, line.text))), 0)
+                  for pattern in (r"CPU Multiplier (\d+)x", r"TURBO Multiplier.* is +(\d+)x"))
+    if off and most > base:
+        yield Finding("limits", "turbo is switched off, by firmware or a program", "slow",
+                      lines=(off,), mhz=base * case.bus)
 
 
 def clamp(case: Case) -> Findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .case import CPUS, GRUB, Case, Finding, Findings, Group, cell, whom, write
+from .case import CPUS, GRUB, SHARE, Case, Finding, Findings, Group, cell, whom, write
 
 #: Kernel parameters that keep CPUs awake; in a virtual machine only the first three.
 KEEP_AWAKE = (r"idle=poll", r"nohz=off", r"highres=off", r"idle=halt", r"cpuidle\.off=1",
@@ -25,7 +25,7 @@ def idle_driver(case: Case) -> Findings:
                for pattern in KEEP_AWAKE[:3 if case.virtual else None]):
             yield Finding("idle", f"the kernel was started with {parameter}", "hot",
                           f"sed -i 's/{parameter}//' {GRUB} && update-grub && reboot",
-                          lines=case.where("proc/cmdline"), kind="idle-parameter")
+                          lines=case.where("proc/cmdline"), kind="idle-missing")
     governor = case.text(f"{directory}/current_governor") or case.text(
         f"{directory}/current_governor_ro")
     if governor == "ladder" and name != "none" and "nohz=off" not in case.parameters:
@@ -35,6 +35,39 @@ def idle_driver(case: Case) -> Findings:
                       if not offered or "menu" in offered else "",
                       lines=case.where(f"{directory}/current_governor",
                                        f"{directory}/current_governor_ro")[:1])
+
+
+def shallow_only(case: Case) -> Findings:
+    """cpupower lists all that there are."""
+    for line in case.material.said.get("cpupower", ()):
+        match = re.match(r"Available idle states: (.*)", line.text)
+        if match and not case.virtual and not re.search(
+                r"\bC(?:[3-9]|10|2)", match[1]):
+            yield Finding("idle", f"there are no states but {match[1]}: firmware hides the deeper"
+                          " ones, or a kernel parameter", "hot",
+                          "grep -o 'max_cstate=[^ ]*' /proc/cmdline", lines=(line,),
+                          kind="idle-missing")
+            return
+
+
+def off_by_default(case: Case) -> Findings:
+    """The deepest states, by driver or firmware."""
+    found: dict[str, Group] = {}
+    deepest: dict[int, tuple[int, str, bool]] = {}
+    for (state, cpu), files in case.states().items():
+        if files.get("default_status") in ("enabled", "disabled"):
+            deepest[cpu] = (int(state[5:]), files.get("name", state),
+                            files["default_status"] == "disabled"
+                            and files.get("disable") != "0")
+    for cpu, (number, title, off) in deepest.items():
+        if off:
+            found.setdefault(title, Group()).add(
+                cpu, case.line(f"cpuidle/state{number}/default_status", cpu))
+    for title, group in found.items():
+        yield Finding("idle", f"{title}, the deepest state, is off by default on"
+                      f" {whom(group.cpus)}: firmware's table (_CST) does not have it, or"
+                      " intel_idle.states_off", "hot", f"echo 0 | tee {_by_name(title)}",
+                      lines=tuple(group.lines))
 
 
 def _by_name(state: str) -> str:
@@ -136,7 +169,7 @@ def package_states(case: Case) -> Findings:
     """Idle, but the package never is; and what is in the way."""
     read = [r for address in PACKAGE_COUNTERS for r in case.reads(address)]
     limit = case.material.register(0xE2)
-    named = re.search(r"pkg-cstate-limit=\d+ \((\w+)\)", limit.where.text) if limit else None
+    named = re.search(r"pkg-cstate-limit=\d+:? \(?(\w+)", limit.where.text) if limit else None
     blocked = (f"; firmware allows none (package limit {named[1] if named else 0})"
                if limit and (named[1] in ("pc0", "pc1") if named else not limit.value & 7) else "")
     off = next(iter(disabled(case)), None)
@@ -144,7 +177,7 @@ def package_states(case: Case) -> Findings:
         blocked = f"; {off.says}"
     rows = [(row, line) for row, line in case.rows
             if any(PACKAGE.fullmatch(name) for name in row)
-            and 0 < (cell(row, "Busy%", "%c0") or 100) < 10]
+            and 0 < (cell(row, *SHARE) or 100) < 10]
     for row, line in rows[-1:]:
         shares = {name: cell(row, name) for name in row if PACKAGE.fullmatch(name)}
         cores = sum(cell(row, name) for name in CORE_DEEP)

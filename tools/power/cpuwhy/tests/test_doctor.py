@@ -293,9 +293,10 @@ def test_who_is_woken_often(stat: str, uptime: str, listed: bool, tmp_path: Path
 
 def test_c1e_off_c6_on(tmp_path: Path) -> None:
     """What a script does that writes state2/disable where another state is in front."""
-    names = {f"{CPU}/cpu{n}/cpuidle/state{at}/{name}": value for n in (0, 1) for at, state, off in (
-        (1, "C1", "0"), (2, "C1E", "1"), (3, "C6", "0")) for name, value in (
-        ("name", state), ("disable", off))}
+    names: dict[str, str | None] = {
+        f"{CPU}/cpu{n}/cpuidle/state{at}/{name}": value for n in (0, 1)
+        for at, state, off in ((1, "C1", "0"), (2, "C1E", "1"), (3, "C6", "0"))
+        for name, value in (("name", state), ("disable", off))}
     found, = examine(tmp_path, names)
     assert "C1E is disabled on CPUs 0-1 while C6 is not: was it written by number?" in found.says
     assert "grep -lx C1E" in found.remedy

@@ -92,7 +92,7 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
      "epp", "power on CPU 2", "cpu2/", "echo balance_performance"),
     ([("(energy_performance_preference):balance_performance", r"\1:balance_power")],
      "epp", "balance_power on CPUs 0-3", "balance_power", "echo balance_performance"),
-    ([("(power/energy_perf_bias):6", r"\1:15")], "epp", "15 of 15 on CPUs 0-3", "bias", "echo 6"),
+    ([("(power/energy_perf_bias):6", r"\1:15"), ("EPB: 6 .balanced", "EPB: 15 (powersave")], "epp", "15 of 15 on CPUs 0-3", "bias", "echo 6"),
     ([("(cpuinfo_min_freq:800000)", r"\1"), ("min_perf_pct:20", "min_perf_pct:50")],
      "min-perf-pct", "no less than 50 % of the highest clock (hardware: 800 of 4000 MHz = 20 %)",
      "min_perf_pct", "echo 20"),
@@ -125,9 +125,17 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
     ([("current_driver:intel_idle", "current_driver:none")],
      "idle-missing", "no cpuidle driver", "current_driver", "intel_idle"),
     ([("cmdline:quiet", "cmdline:quiet intel_idle.max_cstate=1")],
-     "idle-parameter", "intel_idle.max_cstate=1", "cmdline", "update-grub"),
+     "idle-missing", "intel_idle.max_cstate=1", "cmdline", "update-grub"),
     ([("state2/disable:0", "state2/disable:1")],
      "idle-disabled", "C6 is disabled on CPUs 0-3", "state2/disable", "state2/disable"),
+    ([(f"({CPU}/cpu0/cpuidle/state2/disable)", f"{CPU}/cpu0/cpuidle/state2/default_status:disabled"
+       r"\n\1"), ("(cpu0/cpuidle/state2/disable):0", r"\1:1")],
+     "idle-disabled", "C6, the deepest state, is off by default on CPU 0", "default_status",
+     "grep -lx C6"),
+    ([("(cpu0: MSR_IA32_PACKAGE_THERM_STATUS: 0x88280000)",
+       "cpu0: MSR_IA32_PACKAGE_THERM_STATUS: 0x88280002"), ("\tPkgWatt\n", "\tPkgWatt\tPkgTmp\n"),
+      ("\t52.00\n", "\t52.00\t93\n")],
+     "thermal", "it got to 93 C of 100, and the log bit says", "93", "fans"),
     ([("(state2/above):90\n", r"\1:4000\n")],
      "idle-too-deep", "C6 was too deep in 44 % of 36,000 entries; each takes up to 85 us to wake"
      " up", "state2/above", "cpuwhy idle"),
@@ -299,7 +307,7 @@ def test_every_rule_has_its_limiter_here() -> None:
     for text in texts_:
         case = Case(texts.read_text(text))
         seen |= {rule.ask.__name__ for rule in rules.RULES if next(rule.ask(case), None)}
-    elsewhere = {"driver", "clamp", "uncore", "invariance", "guest", "bias"}    # test_doctor
+    elsewhere = {"driver", "clamp", "uncore", "invariance", "guest", "bias", "shallow_only"}
     assert {rule.ask.__name__ for rule in rules.RULES} - seen <= elsewhere
 
 
