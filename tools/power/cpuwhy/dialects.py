@@ -10,11 +10,20 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import Optional
 
 from . import blocks, lscpu
-from .texts import (MOST_LINES, Conflict, Fact, Logical, Material, Part, Register, Table, Where,
-                    sysfs_path)
+from .texts import (
+    MOST_LINES,
+    Conflict,
+    Fact,
+    Logical,
+    Material,
+    Part,
+    Register,
+    Table,
+    Where,
+    sysfs_path,
+)
 
 #: Names of registers, in turbostat's and others' spelling, without MSR_ and IA32_.
 NAMES = {
@@ -44,6 +53,8 @@ NAMES = {
 }
 #: turbostat prints at least so many digits of a register.
 DIGITS = 8
+#: Bus clocks that parts have: thirds of 400 MHz and others are rounded by turbostat.
+BUS_KHZ = (100_000, 133_333, 83_333, 116_667, 80_000)
 #: Its lines that are kept as it says them.
 TURBOSTAT = re.compile(
     r"turbostat version|cpu\d+: |CPUID\(|\d+ \* [\d.]+ = |RAPL|TSC: |TURBO_|SLM BCLK|NSFOD "
@@ -58,7 +69,7 @@ LOG_WORDS = re.compile(
 PRIVATE = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b(?:serial|uuid)\b", re.I)
 
 
-def number(name: str) -> Optional[int]:
+def number(name: str) -> int | None:
     """Of a register by any tool's name."""
     name = re.sub(r"^(?:MSR_)?(?:NHM_|IA32_|CORE_PERF$)?", "", name.upper())
     return NAMES.get(name, NAMES.get(name.replace("IA32_", "")))
@@ -73,7 +84,8 @@ class Reader:
 
     def __init__(self, material: Material) -> None:
         self.m = material
-        self.last = 0
+        self.states: dict[int, dict[str, Fact]] = {}
+        self.ratio = 0          # the highest one of which a clock was told
         self.blocks = blocks.Blocks(
             lambda path, value: self.m.put_file(path, value, self.where))
         self.begin("")
@@ -91,7 +103,7 @@ class Reader:
              r"(?: microcode (0x[0-9a-fA-F]+))?", self._cpuid1),
             ("turbostat", r"CPUID\(6\): (.*)", self._cpuid6),
             ("turbostat", r"CPUID\(7\): (.*)", self._cpuid7),
-            ("turbostat", r"\d+ \* ([\d.]+) = [\d.]+ MHz", self._clock),
+            ("turbostat", r"(\d+) \* ([\d.]+) = ([\d.]+) MHz", self._clock),
             ("turbostat", r"cpu(\d+): (\w[\w-]*): ((?:MWAIT|ACPI|CPUIDLE|FFH|HLT|IOPORT).*)",
              self._state),
             ("turbostat", r"(?:cpu(\d+): )?(?:cpufreq (driver|governor)|cpufreq (boost)|"
@@ -131,10 +143,9 @@ class Reader:
     def begin(self, name: str) -> None:
         self.name, self.known, self.parts = name, 0, {}         # type: ignore[var-annotated]
         self.run: list[tuple[str, str, Where]] = []
-        self.table: Optional[Table] = None
+        self.table: Table | None = None
         self.package, self.cpu, self.section = 0, 0, ""
-        self.states: dict[int, list[str]] = {}
-        self.asked: Optional[int] = None
+        self.asked: int | None = None
         self.tail = ""
         self.blocks.begin()
         base = name.rpartition("/")[2]
@@ -143,7 +154,8 @@ class Reader:
     def tree_file(self, name: str, path: str, text: str) -> None:
         """A file of a copy of /sys or /proc."""
         if text:
-            self.m.put_file(path, text, Where(name, 0, text[:200].splitlines()[0]))
+            self.m.put_file(path, text, Where(name, 0, text[:200].splitlines()[0],
+                                                  "sysfs"))
             self._count(name, "sysfs" if not path.startswith("proc/") else "proc", 0)
 
     def _count(self, name: str, kind: str, line: int) -> None:
@@ -188,6 +200,7 @@ class Reader:
             return "turbostat"
         if self._log(text):
             return "dmesg"
+        place = self.where
         if kind := self.blocks.line(text):
             if kind == "dmesg":
                 self.is_log = True
@@ -195,10 +208,14 @@ class Reader:
                 self.is_log = False
             return kind
         for kind, pattern, rule in self.rules:
-            if (match := pattern.match(text)) and rule(match) is not False:
-                return kind
+            if match := pattern.match(text):
+                self.where = place._replace(kind=kind)
+                if rule(match) is not False:
+                    return kind
+        self.where = place._replace(kind="lscpu")
         if self._word(text):
             return "lscpu"
+        self.where = place
         if TURBOSTAT.match(text):
             return "turbostat"
         return ""
@@ -208,18 +225,18 @@ class Reader:
 
     # --- turbostat ---
 
-    def _named(self, match: re.Match[str]) -> Optional[bool]:
+    def _named(self, match: re.Match[str]) -> bool | None:
         address = number(match[2])
         digits = match[3][2:]
         if len(digits) < DIGITS or len(digits) > 16 or not (match[4] or self.whole) or (
                 match[4][:1] not in ("", " ", "(")):
-            self._cut(match[2])
+            self._cut("the line of a register")
             return None
         if address is not None:
             self._msr(address, int(digits, 16), int(match[1]) if match[1] else None)
         return None
 
-    def _msr(self, address: int, value: int, cpu: Optional[int]) -> None:
+    def _msr(self, address: int, value: int, cpu: int | None) -> None:
         self.m.put_register(address, Register(cpu, value, self.where))
 
     def _place(self, match: re.Match[str]) -> None:
@@ -252,17 +269,19 @@ class Reader:
             self.m.put("hybrid", "Hybrid" in words, self.where)
 
     def _clock(self, match: re.Match[str]) -> None:
-        if self.m.bus_khz is None and "base freq" in self.where.text:
-            self.m.bus_khz = Fact(round(float(match[1]) * 1000), self.where)
+        """The product of the highest ratio tells the bus clock best; it has one digit."""
+        ratio, mhz = int(match[1]), float(match[3])
+        if ratio <= self.ratio or not 20 < mhz / ratio < 250:
+            return
+        self.ratio = ratio
+        khz = 1000 * mhz / ratio
+        usual = [bus for bus in BUS_KHZ if abs(khz - bus) < 60 / ratio + 5]
+        self.m.bus_khz = Fact(usual[0] if usual else round(khz), self.where)
 
     def _state(self, match: re.Match[str]) -> None:
-        """An idle state: named, with how it is entered."""
-        names = self.states.setdefault(int(match[1]), [])
-        if match[2] not in names:
-            names.append(match[2])
-        base = f"devices/system/cpu/cpu{match[1]}/cpuidle/state{names.index(match[2])}"
-        self.m.put_file(f"{base}/name", match[2], self.where)
-        self.m.put_file(f"{base}/desc", match[3], self.where)
+        """An idle state: its name and how it is entered. Its number is not told."""
+        states = self.states.setdefault(int(match[1]), {})
+        states.setdefault(match[2], Fact(match[3], self.where))
 
     def _driver(self, match: re.Match[str]) -> None:
         cpu, policy, boost, no_turbo, idle, value = match.groups()
@@ -307,7 +326,7 @@ class Reader:
 
     # --- sysfs ---
 
-    def _file(self, match: re.Match[str]) -> Optional[bool]:
+    def _file(self, match: re.Match[str]) -> bool | None:
         path = sysfs_path(match[1], shortened=True)
         if not path:
             return False
@@ -321,24 +340,24 @@ class Reader:
 
     def _numbered(self, match: re.Match[str]) -> None:
         if not self.whole:
-            return self._cut(f"register {match[1]}")
+            return self._cut("the line of a register")
         return self._msr(int(match[1], 16), int(match[2], 16), None)
 
     def _each_cpu(self, match: re.Match[str]) -> None:
         pairs = [word.split("|") for word in match[2].split()]
         if not self.whole or any(not value for _, value in pairs):
-            return self._cut(f"register 0x{match[1]}")
+            return self._cut("the line of a register")
         for cpu, value in pairs:
             self._msr(int(match[1], 16), int(value, 16), int(cpu))
         return None
 
-    def _rdmsr(self, match: re.Match[str]) -> Optional[bool]:
+    def _rdmsr(self, match: re.Match[str]) -> bool | None:
         return False
 
     def _inteltool(self, match: re.Match[str]) -> None:
         high, low = match[2], match[3]
         if low is None or len(low) < 8 or len(high) < 8:
-            return self._cut(f"register 0x{match[1]}")
+            return self._cut("the line of a register")
         return self._msr(int(match[1], 16), int(high + low, 16), self.cpu)
 
     def _core(self, match: re.Match[str]) -> None:
@@ -381,7 +400,9 @@ class Reader:
     def _aida_cpu(self, match: re.Match[str]) -> None:
         cpu = len(self.aida_cpus)
         self.aida_cpus.add(cpu)
-        self.m.logical[cpu] = Logical(int(match[1]), int(match[2]), "Atom" in match[3])
+        self.m.logical[cpu] = Logical(int(match[1]), int(match[2]),
+                                      True if "Atom" in match[3] else
+                                      False if "Core" in match[3] else None)
 
     def _tdp(self, match: re.Match[str]) -> None:
         self.m.put("tdp_w", int(match[2]), self.where)
@@ -401,8 +422,7 @@ class Reader:
         elif name == "microcode":
             self.m.put(name, int(value, 16 if value.startswith("0x") else 10), self.where)
         elif name in ("vendor_id", "model name"):
-            self.m.put({"vendor_id": "vendor"}.get(name, "name"), " ".join(value.split()),
-                       self.where)
+            self.m.put({"vendor_id": "vendor"}.get(name, "name"), value, self.where)
         elif name in ("cpu family", "model", "stepping") and value.isdigit():
             self.m.put(name.replace("cpu ", ""), int(value), self.where)
 
@@ -429,8 +449,6 @@ class Reader:
                 self._flags(value)
             elif name == "max_mhz":
                 self.m.put(name, float(value.replace(",", ".")), where)
-            elif name == "name":
-                self.m.put(name, " ".join(value.split()), where)
             else:
                 self.m.put(name, int(value) if value.isdigit() else value, where)
 
@@ -443,13 +461,14 @@ class Reader:
         if match is None or not (match[1] or " kernel: " in text or self.is_log):
             return False
         said = match[2]
-        self.where = self.where._replace(text=f"{match[1] or ''} {said}".strip()[:300])
+        self.where = self.where._replace(text=f"{match[1] or ''} {said}".strip()[:300],
+                                         kind="dmesg")
         if LOG_WORDS.search(said) and not PRIVATE.search(said) and \
                 len(self.m.log) < MOST_LINES:
             self.m.log.append(self.where)
         if boot := re.search(r"smpboot: CPU0: (.*?) \((?:fam|family): (0x\w+|\d+), model: "
                              r"(0x\w+|\d+)(?:, stepping: (0x\w+|\d+))?", said):
-            self.m.put("name", " ".join(boot[1].split()), self.where)
+            self.m.put("name", boot[1], self.where)
             for name, value in zip(("family", "model", "stepping"), boot.groups()[1:]):
                 if value:
                     self.m.put(name, int(value, 16), self.where)
@@ -468,6 +487,16 @@ class Reader:
         self._of_leaves()
         self._base_ratios()
         self._policies()
+        if not any("/cpuidle/state" in path for path in self.m.sysfs):
+            self._states()
+
+    def _states(self) -> None:
+        """Those that turbostat names, where no copy of sysfs does: it has all, in order."""
+        for cpu, states in self.states.items():
+            for at, (name, fact) in enumerate(states.items()):
+                base = f"devices/system/cpu/cpu{cpu}/cpuidle/state{at}"
+                self.m.put_file(f"{base}/name", name, fact.where)
+                self.m.put_file(f"{base}/desc", fact.value, fact.where)
 
     def _of_leaves(self) -> None:
         leaves = self.m.leaves
@@ -486,7 +515,7 @@ class Reader:
                  for word in (leaves[leaf, 0].value if (leaf, 0) in leaves else ())]
         brand = struct.pack(f"<{len(words)}I", *words).decode("ascii", "replace").strip("\0 ")
         if brand:
-            self.m.put("name", " ".join(brand.split()), leaves[0x80000002, 0].where)
+            self.m.put("name", brand, leaves[0x80000002, 0].where)
         for leaf, register, bit, name in ((6, 0, 7, "hwp"), (7, 3, 15, "hybrid")):
             if (leaf, 0) in leaves:
                 self.m.put(name, bool(self.m.leaf(leaf, register) >> bit & 1),

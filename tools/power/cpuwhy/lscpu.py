@@ -47,7 +47,8 @@ WORDS = {
     "name": "model name|modellname|nom de modèle|nombre del modelo|nome modello"
     "|nome do modelo|имя модели|название модели|nazwa modelu|型号名称|型號名稱|モデル名"
     "|모델명|모델 이름",
-    "stepping": "stepping|révision|revisión|step|степпинг|wersja|步进|製程|步進|ステッピング|스테핑",
+    "stepping": "stepping|révision|revisión|step|степпинг|wersja|步进|製程|步進|ステッピング"
+    "|스테핑",
     "cpus": "cpu|processeur|processore|процессор|процессоры",
     "max_mhz": "cpu max mhz|maximale taktfrequenz der cpu|cpu max. mhz",
     "hypervisor": "hypervisor vendor|hypervisor-anbieter|constructeur d'hyperviseur"

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from glob import iglob
 from importlib import import_module
-from itertools import islice
-from typing import IO, Any, NamedTuple, Optional
+from itertools import chain, islice
+from typing import IO, Any, NamedTuple
 
 
 class Where(NamedTuple):
@@ -31,6 +31,7 @@ class Where(NamedTuple):
     file: str
     line: int           # from 1 on; 0: the file as a whole
     text: str
+    kind: str = ""      # of the line: turbostat, lscpu, ...
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
@@ -42,7 +43,7 @@ class Fact(NamedTuple):
 
 
 class Register(NamedTuple):
-    cpu: Optional[int]  # None: not told of which
+    cpu: int | None  # None: not told of which
     value: int
     where: Where
 
@@ -66,15 +67,7 @@ class Logical(NamedTuple):
     """A logical CPU's place; @small: on an E-core, None if not told."""
     package: int
     core: int
-    small: Optional[bool]
-
-
-class Topology(NamedTuple):
-    packages: int
-    cores: int          # of a package
-    small: int          # E-cores among them
-    threads: int        # of a P-core
-    source: str
+    small: bool | None
 
 
 @dataclass
@@ -105,16 +98,16 @@ class Material:
     #: sockets, cores (of a socket), threads (of a core), hybrid, hwp, tdp_w, tsc_mhz
     cpu: dict[str, Fact] = field(default_factory=dict)
     logical: dict[int, Logical] = field(default_factory=dict)
-    bus_khz: Optional[Fact] = None
+    bus_khz: Fact | None = None
     tables: list[Table] = field(default_factory=list)
     #: Lines that a tool has decoded, by kind: "turbostat", "cpupower", ...
     said: dict[str, list[Where]] = field(default_factory=dict)
     #: The kernel's log
     log: list[Where] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
-    end: Optional[Where] = None         # the last line
+    end: Where | None = None         # the last line
 
-    def register(self, address: int, cpu: Optional[int] = None) -> Optional[Register]:
+    def register(self, address: int, cpu: int | None = None) -> Register | None:
         """The first that was read, of @cpu if given."""
         return next((found for found in self.registers.get(address, ())
                      if cpu is None or found.cpu == cpu), None)
@@ -151,7 +144,9 @@ class Material:
 
     def _unique(self, name: str, fact: Fact, table: dict[str, Fact]) -> None:
         first = table.setdefault(name, fact)
-        if name in UNIQUE and first.value != fact.value and not any(
+        same = first.value == fact.value or name == "name" and (
+            first.value.split() == fact.value.split())
+        if name in UNIQUE and not same and not any(
                 known.what == name for known in self.conflicts):
             self.conflicts.append(Conflict(name, first, fact))
 
@@ -396,7 +391,7 @@ class _Files:
     def by_magic(self, name: str, file: IO[bytes], head: bytes, depth: int) -> None:
         if not head:
             return self.skip(name, "is empty")
-        packed: Optional[IO[bytes]] = None
+        packed: IO[bytes] | None = None
         if head.startswith(b"\x1f\x8b"):
             packed = gzip.GzipFile(fileobj=file)        # type: ignore[assignment]
         elif head.startswith(b"\xfd7zXZ\0"):
@@ -430,7 +425,7 @@ class _Files:
         numbers = _numbered([line for line, _ in first])
         reader, size, known, idle = self.reader, 0, 0, 0
         reader.begin(name)
-        for number, (line, whole) in enumerate(_chain(first, pairs), 1):
+        for number, (line, whole) in enumerate(chain(first, pairs), 1):
             size += len(line)
             if numbers:
                 line = NUMBERED.sub("", line, 1)
@@ -444,13 +439,7 @@ class _Files:
             self.skip(name, "no line of a kind that is known here")
 
 
-def _chain(first: Iterable[tuple[str, bool]],
-           rest: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
-    yield from first
-    yield from rest
-
-
-def _zstd(file: IO[bytes]) -> Optional[IO[bytes]]:
+def _zstd(file: IO[bytes]) -> IO[bytes] | None:
     """From Python 3.14 on."""
     try:
         opened: IO[bytes] = import_module("compression.zstd").ZstdFile(file)
@@ -472,11 +461,16 @@ def read(names: Sequence[str]) -> Material:
     return material
 
 
-def read_text(text: str, name: str = "text") -> Material:
-    """The same of a text in memory."""
+def read_texts(files: Iterable[tuple[str, str]]) -> Material:
+    """The same of (name, text) in memory."""
     from . import dialects
     material = Material()
     reader = dialects.Reader(material)
-    _Files(material, reader).stream(name, io.BytesIO(text.encode()))
+    for name, text in files:
+        _Files(material, reader).stream(name, io.BytesIO(text.encode()))
     reader.finish()
     return material
+
+
+def read_text(text: str, name: str = "text") -> Material:
+    return read_texts([(name, text)])

@@ -12,7 +12,7 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest.boot import Result
-from virtual_silicon.machine import amd, convert, dump, intel, machine
+from virtual_silicon.machine import amd, convert, intel, machine, texts
 from virtual_silicon.machine.machine import Machine
 from virtual_silicon.studies import stock_tools
 
@@ -57,7 +57,7 @@ def dumped(m: Machine) -> str:
 
 
 def convert_text(text: str) -> Machine:
-    return machine.parse(convert.machine_file(dump.read([("dump", text)])), Path("converted.toml"))
+    return read_back([("dump", text)])
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -99,14 +99,14 @@ def test_amd_there_and_back() -> None:
 
 
 def test_every_line_says_where_it_is_from() -> None:
-    text = convert.machine_file(dump.read([("dump", dumped(machine.load("e3-1240-v5")))]))
+    text = convert.machine_file(texts.read_text(dumped(machine.load("e3-1240-v5")), "dump"))
     assert all("\t# " in line for line in text.splitlines() if " = " in line)
     assert "assumed" in text
 
 
 def test_what_follows_is_left_out() -> None:
     """What the schema puts in by itself, for a part that has all of it."""
-    text = convert.machine_file(dump.read([("dump", dumped(machine.load("sapphire-rapids-hwp")))]))
+    text = convert.machine_file(texts.read_text(dumped(machine.load("sapphire-rapids-hwp"))))
     written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
     assert {"waitpkg", "efficient_ratio", "exit_us", "tdp_w", "registers"} <= written
     assert not written & {"uncore_w", "leakage_w", "entry_us", "residency_msr", "active",
@@ -143,7 +143,7 @@ def test_what_is_lacking_is_named(start: str, reason: str) -> None:
     lines = dumped(machine.load("sapphire-rapids")).splitlines()
     text = "\n".join(line for line in lines if not line.startswith(start)) + "\n"
     with pytest.raises(UsageError) as error:
-        convert.machine_file(dump.read([("dump", text)]))
+        convert.machine_file(texts.read_text(text, "dump"))
     assert reason in str(error.value)
 
 
@@ -187,20 +187,21 @@ def pepc(m: Machine) -> list[tuple[str, str]]:
     return [("msr.txt", registers), ("cpuinfo", cpus), ("sys", idle)]
 
 
-def two_cores(texts: list[tuple[str, str]]) -> Machine:
-    return machine.parse(convert.machine_file(dump.read(texts)), Path("converted.toml"))
+def read_back(files: list[tuple[str, str]]) -> Machine:
+    material = texts.read_texts(files)
+    return machine.parse(convert.machine_file(material), Path("converted.toml"))
 
 
 def test_aida64() -> None:
     m = machine.load("e3-1240-v5")
-    back = two_cores([("dump.txt", aida(m))])
+    back = read_back([("dump.txt", aida(m))])
     assert (back.model, back.cores, back.threads, back.power.tdp_w) == (m.model, 2, 1, 80)
     assert [back.turbo.limit(n) for n in (1, 2)] == [m.turbo.limit(n) for n in (1, 2)]
     assert back.idle == m.idle	# not in such a dump: those of the model
 
 
 def test_kinds_of_cores_by_aida64() -> None:
-    back = two_cores([("dump.txt", aida(machine.load("core-i9-12900k")))])
+    back = read_back([("dump.txt", aida(machine.load("core-i9-12900k")))])
     assert back.cores == 2
     assert [(kind.cores, kind.max_ratio, kind.core_type) for kind in back.classes] == \
         [(1, 0x27, 0x20)]
@@ -208,7 +209,7 @@ def test_kinds_of_cores_by_aida64() -> None:
 
 def test_pepc() -> None:
     m = machine.load("e3-1240-v5")
-    back = two_cores(pepc(m))
+    back = read_back(pepc(m))
     assert (back.model, back.microcode, back.cores) == (m.model, m.microcode, 2)
     assert [(s.name, s.exit_us, s.residency_us) for s in back.idle] == \
         [(s.name, s.exit_us, s.residency_us) for s in m.idle]
@@ -236,7 +237,7 @@ def test_dump_that_is_cut_off(start: str, more: int, at: str, reason: str) -> No
     last = max(n for n, line in enumerate(text.splitlines(), 1) if line)
     assert text.splitlines()[last - 1].startswith(at)
     with pytest.raises(UsageError) as error:
-        two_cores([("dump.txt", text)])
+        read_back([("dump.txt", text)])
     assert str(error.value).startswith(f"dump.txt:{last}: ") and reason in str(error.value)
 
 
@@ -245,7 +246,7 @@ def test_list_of_registers_that_is_cut_off() -> None:
     (name, registers), *others = pepc(machine.load("e3-1240-v5"))
     last = len(registers.splitlines())
     with pytest.raises(UsageError, match=f"msr.txt:{last}: the line of a register is cut off"):
-        two_cores([(name, registers[:-2]), *others])
+        read_back([(name, registers[:-2]), *others])
 
 
 #: register, its wrong value, and the reason; the part has base 20 and 2 to 56 cores

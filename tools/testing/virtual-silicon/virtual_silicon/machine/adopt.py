@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError, unread
-from . import convert, dump, form, machine
+from . import convert, form, machine, texts, topology
 
 _STATE = "/sys/devices/system/cpu/cpu0/cpuidle/state"
 #: Of what a busy core draws at the highest clock: assumed, as of every part.
@@ -28,7 +28,7 @@ def read(path: Path) -> form.Data:
 
 
 def _lines(data: form.Data) -> list[str]:
-    """What a dump of the same machine would say (dump.py)."""
+    """What a dump of the same machine would say (texts.py)."""
     cpu, clock = data["cpu"], data.get("clock", {})
     words = [("vendor_id", cpu["vendor"]), ("cpu family", cpu.get("family")),
              ("model", cpu.get("model")), ("model name", cpu.get("name")),
@@ -52,15 +52,19 @@ def _lines(data: form.Data) -> list[str]:
     return out
 
 
-def _dump(data: form.Data, name: str) -> dump.Dump:
-    found = dump.read([(name, "".join(f"{line}\n" for line in _lines(data)))])
+def _dump(data: form.Data, name: str) -> texts.Material:
+    found = texts.read_text("".join(f"{line}\n" for line in _lines(data)), name)
     # Of a text that nobody has seen, lines say nothing
-    found.places, found.end = dict.fromkeys(found.places, name), name
+    here = found.end = texts.Where(name, 0, "")
+    found.cpu = {key: fact._replace(where=here) for key, fact in found.cpu.items()}
+    found.registers = {address: [one._replace(where=here) for one in read]
+                       for address, read in found.registers.items()}
     cpu = data["cpu"]
     small, big = cpu.get("e_cores", 0), cpu.get("cores", 1) - cpu.get("e_cores", 0)
-    found.cpus = [(package, core, core >= big) for package in range(cpu.get("packages", 1))
-                  for core in range(big + small)
-                  for _ in range(1 if core >= big else cpu.get("threads", 1))]
+    places = [texts.Logical(package, core, core >= big) for package in range(cpu.get("packages", 1))
+              for core in range(big + small)
+              for _ in range(1 if core >= big else cpu.get("threads", 1))]
+    found.logical = dict(enumerate(places))
     return found
 
 
@@ -150,7 +154,8 @@ def text(data: form.Data, name: str, powers: bool = True) -> str:
         raise UsageError(f"{name}: is of a virtual machine, whose clocks and idle states are not"
                          " its own")
     states: dict[str, convert.Table] = {
-        convert.state_name(state["name"]): _wake(state) for state in data.get("state", ())}
+        topology.state_name(state["name"], state["enter"]): _wake(state)
+        for state in data.get("state", ())}
     measured: dict[str, Any] = {"transition": _transition(data.get("change", [])),
                                 "turbo": _busy_turbo(data), "idle": states}
     if powers:

@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import cli
 from ..errors import UsageError
 from ..text import show
-from . import adopt, break_even, convert, dump, faults, machine
+from . import adopt, break_even, convert, faults, machine, texts
 
 
 def add(sub: cli.Commands) -> None:
@@ -28,7 +28,7 @@ def add(sub: cli.Commands) -> None:
 
     one = sub.add_parser("convert", help="a dump of a real machine to a machine file")
     one.add_argument("dumps", nargs="+", metavar="dump",
-                     help="files of one machine, or - for standard input")
+                     help="files, folders or archives of one machine, or - for standard input")
     one.add_argument("--part", metavar="NAME", help="as a part of a family's file instead")
     one.add_argument("-o", "--output")
     one.set_defaults(run=converted)
@@ -52,8 +52,8 @@ def check(args: argparse.Namespace) -> int:
         if args.cpus is not None:
             m.check_cpus(args.cpus)
         print(f"{m.name}: {m.title}, {m.packages} x {m.cores} cores, "
-              f"{m.mhz(m.min_ratio):g}-{m.mhz(m.base_ratio):g}-"
-              f"{m.mhz(m.max_ratio):g} MHz, "
+              + "-".join(f"{round(m.mhz(ratio), 1):g}" for ratio in (
+                  m.min_ratio, m.base_ratio, m.max_ratio)) + " MHz, "
               + " ".join(state.name for state in m.idle))
     return 0
 
@@ -66,14 +66,10 @@ def energy(args: argparse.Namespace) -> int:
 
 def converted(args: argparse.Namespace) -> int:
     """A file is read back, so that what is written is accepted by all commands."""
-    texts = []
-    for name in args.dumps:
-        try:
-            texts.append((name, sys.stdin.read() if name == "-" else
-                          Path(name).read_text(encoding="utf-8", errors="replace")))
-        except OSError as error:
-            raise UsageError(f"{name}: {error.strerror}") from error
-    read = dump.read(texts)
+    read = texts.read(args.dumps)
+    for name, reason in read.unknown:
+        if name in args.dumps or not read.recognised:
+            raise UsageError(f"{name}: {reason}")
     if args.part:
         made = convert.part(read, args.part)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 from .machine import Machine, Turbo
 from .turbo import ATOM_TURBO_RATIOS, TURBO_RATIO_LIMIT, TURBO_RATIO_LIMIT1, TURBO_RATIO_LIMIT2
@@ -165,15 +166,16 @@ def msrs(m: Machine) -> dict[int, int]:
         0x1AA: 0,					# MISC_PWR_MGMT: no OOB control
         0x1B1: field(m.features.tj_max // 2, 16, 7),	# PACKAGE_THERM_STATUS
         0x601: 0,					# VR_CURRENT_CONFIG
-        RAPL_POWER_UNIT: rapl_unit(m),
         0x60A: 0, 0x60B: 0, 0x60C: 0,			# PKGC3/6/7_IRTL
-        0x613: 0,					# PKG_PERF_STATUS: never throttled
-        0x614: rapl_power(m.power.tdp_w),		# PKG_POWER_INFO
         0x64F: 0, 0x690: 0, 0x6B1: 0,			# PERF_LIMIT_REASONS
     }
     out.update(turbo_registers((m.part or m).turbo))
-    if not m.limits.power_tau_s:
-        out[PKG_POWER_LIMIT] = power_limit(m)
+    if m.power.rapl:
+        out |= {RAPL_POWER_UNIT: rapl_unit(m),
+                0x613: 0,				# PKG_PERF_STATUS: never throttled
+                0x614: rapl_power(m.power.tdp_w)}	# PKG_POWER_INFO
+        if not m.limits.power_tau_s:
+            out[PKG_POWER_LIMIT] = power_limit(m)
     out.update(config_tdp(m))
     out.update(package_residency(m))
     out.update(rapl_domains(m))
@@ -287,16 +289,18 @@ def leaf_6(m: Machine) -> Leaf:
 
 
 def leaf_15(m: Machine) -> Leaf:
-    """TSC = crystal * EBX / EAX."""
+    """TSC = crystal * EBX / EAX, the nearest for which the kernel's product of EBX and the
+    crystal's kHz fits into 32 bits: within 2 ppm of a bus clock of 133.333 MHz."""
     tsc_hz = m.tsc_khz * 1000
-    divisor = math.gcd(tsc_hz, CRYSTAL_HZ)
-    return CRYSTAL_HZ // divisor, tsc_hz // divisor, CRYSTAL_HZ, 0
+    most = 2**32 // (CRYSTAL_HZ // 1000)
+    ratio = Fraction(tsc_hz, CRYSTAL_HZ).limit_denominator(most * CRYSTAL_HZ // tsc_hz)
+    return ratio.denominator, ratio.numerator, CRYSTAL_HZ, 0
 
 
 def leaf_16(m: Machine) -> Leaf:
     """Base, maximum and bus frequency in MHz."""
-    return (int(m.mhz(m.base_ratio)), int(m.mhz(m.max_ratio)),
-            m.bus_khz // 1000, 0)
+    return (round(m.mhz(m.base_ratio)), round(m.mhz(m.max_ratio)),
+            round(m.bus_khz / 1000), 0)
 
 
 def cpuid(m: Machine) -> dict[LeafKey, Leaf]:

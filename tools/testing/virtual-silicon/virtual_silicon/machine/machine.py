@@ -378,7 +378,7 @@ def _in_front(back: dict[str, Any], front: dict[str, Any],
             table = _in_front({key: value for key, value in behind.items()
                                if name != "turbo" or key not in other}, table, checker)
         out[name] = table
-    return out
+    return {name: table for name, table in out.items() if table != []}	# all taken away
 
 
 def _changed(table: str, entries: list[dict[str, Any]], changes: dict[str, Any],
@@ -444,10 +444,6 @@ def _check_turbo(checker: Checker, t: Tables) -> None:
     if not t.turbo.registers:
         _check_layout(checker, t.turbo)
     _check_vendor(checker, t)
-    if freq.base_ratio * freq.bus_khz % 1000:
-        # CPUID 15H: the kernel multiplies in 32 bits
-        raise checker.fail("base_ratio times bus_khz must make whole MHz",
-                           "frequency", "bus_khz")
     if freq.min_ratio > freq.base_ratio:
         raise checker.fail(f"min_ratio {freq.min_ratio} is above base_ratio "
                            f"{freq.base_ratio}", "frequency", "min_ratio")

@@ -234,7 +234,7 @@ class Power:
     energy_unit_shift: Annotated[int, Range(1, 31)] = 14	# 1/2^n J
     energy_unit_uj: Annotated[int, Range(0, 4096)] = 0	# in its place
     dram_unit_nj: Annotated[int, Range(0)] = 0
-    rapl: tuple[Literal["package", "cores", "dram"], ...]
+    rapl: tuple[Literal["package", "cores", "dram"], ...] = ()	# none: before Sandy Bridge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,9 +294,9 @@ BY_NAME: dict[str, dict[str, Any]] = {
     "C1": {"hints": (0x00,), "active": True, "voltage": "core", "dynamic_permille": 50},
     "C1E": {"hints": (0x01,), "active": True, "voltage": "lowest", "dynamic_permille": 50}}
 
-#: Intel's residency register by the digit of a state's name: SDM vol. 4.  C8 and deeper are
+#: Intel's residency register by the number in a state's name: SDM vol. 4.  C8 and deeper are
 #: core C7.
-RESIDENCY = {"3": 0x3FC, "6": 0x3FD, "7": 0x3FE, "8": 0x3FE, "9": 0x3FE}
+RESIDENCY = {"3": 0x3FC, "6": 0x3FD, "7": 0x3FE, "8": 0x3FE, "9": 0x3FE, "10": 0x3FE}
 
 #: Of a part with waitpkg whose file has no [umwait]: assumed.
 UMWAIT = {"c01_entry_cycles": 30, "c02_entry_cycles": 60, "c01_exit_cycles": 60,
@@ -322,7 +322,8 @@ def _derive(tables: dict[str, Any]) -> None:
         # assumed: a quarter of the exit latency
         state.setdefault("entry_us", state["exit_us"] / 4)
         state.setdefault("residency_msr",
-                         RESIDENCY.get(state["name"][1:2], 0) if intel else 0)
+                         RESIDENCY.get(re.sub(r"C(\d+).*", r"\1", state["name"]), 0)
+                         if intel else 0)
     # assumed: a quarter and 12 % of the TDP
     power.setdefault("uncore_w", power["tdp_w"] / 4)
     power.setdefault("leakage_w", float(f"{0.12 * power['tdp_w'] / machine['cores']:.3g}"))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from ..errors import GuestError
+from ..machine import texts
 
 
 @dataclass
@@ -18,10 +19,10 @@ class Table:
     cpus: dict[int, dict[str, float]] = field(default_factory=dict)
 
 
-def _values(columns: list[str], words: list[str]) -> dict[str, float]:
+def _values(cells: dict[str, str]) -> dict[str, float]:
     """A row; '-' means that the column does not apply."""
     out = {}
-    for column, word in zip(columns, words):
+    for column, word in cells.items():
         try:
             out[column] = float(word)
         except ValueError:
@@ -30,21 +31,15 @@ def _values(columns: list[str], words: list[str]) -> dict[str, float]:
 
 
 def table(text: str) -> Table:
-    """The last table in the text.
-
-    Rows end where the columns of their scope do: package columns are only in
-    the first row of a package.
-    """
-    rows = [line.split("\t") for line in text.splitlines() if "\t" in line]
-    heads = [i for i, row in enumerate(rows) if "Bzy_MHz" in row]
-    if not heads:
+    """The last table in the text."""
+    tables = [found for found in texts.read_text(text).tables if "Bzy_MHz" in found.columns]
+    if not tables:
         raise GuestError("turbostat printed no table", "\n".join(text.splitlines()[-5:]))
     out = Table()
     if elapsed := re.search(r"^(\d+\.\d+) sec$", text, re.MULTILINE):
         out.seconds = float(elapsed[1])
-    columns = [word.strip() for word in rows[heads[-1]]]
-    for row in rows[heads[-1] + 1:]:
-        values = _values(columns, [word.strip() for word in row])
+    for cells, _ in tables[-1].rows:
+        values = _values(cells)
         if "CPU" in values:
             out.cpus[int(values["CPU"])] = values
         else:
