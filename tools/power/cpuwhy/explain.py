@@ -100,15 +100,15 @@ def _read(material: Material, whole: bool) -> Iterator[str]:
                f" the kernel's log, {len(material.registers)} registers")
         return
     by_file: dict[str, list[str]] = {}
+    single = [part.file for part in material.recognised if part.kind == "sysfs" and part.lines < 2]
     for part in material.recognised:
-        text = part.kind if part.kind == "sysfs" and part.lines < 2 else \
-            f"{part.kind} ({part.lines} line{'s' * (part.lines != 1)} from {part.first} on)"
-        by_file.setdefault(part.file, []).append(text)
-    single = [name for name, kinds in by_file.items() if kinds == ["sysfs"]]
+        if not part.first:
+            yield f"{part.lines} files of {'proc' if part.kind == 'proc' else 'sysfs'}"
+        elif part.file not in single or len(single) <= LISTED:
+            by_file.setdefault(part.file, []).append(
+                f"{part.kind} ({part.lines} line{'s' * (part.lines != 1)} from {part.first} on)")
     if len(single) > LISTED:
-        yield f"read: {len(single)} files of sysfs and proc"
-        for name in single:
-            del by_file[name]
+        yield f"{len(single)} files with a line of sysfs"
     for name, kinds in by_file.items():
         yield f"{name}: {', '.join(kinds)}"
 
