@@ -331,10 +331,11 @@ def test_variables_arrive_as_typed(variable, tmp_path):
     python.write_text(f'#!/bin/sh\n[ "$1" = -c ] || printf "%s" "${variable}" >"$0".said\n')
     python.chmod(0o755)
     typed = """for s in a b; do echo $s $(cat $s) $$ "#" 'x y' \\ ; done\n$HOME"""
-    environment = {"PATH": "/usr/bin:/bin"}
-    for words, more in (([f"{variable}={typed}"], {}), ([], {variable: typed})):
-        subprocess.run(["make", "-s", "-C", paths.TOP, "help", f"PYTHON={python}", *words],
-                       env=environment | more, check=True)
+    call = ["make", "-s", "-C", str(paths.TOP), "help", f"PYTHON={python}"]
+    ways: list[tuple[list[str], dict[str, str]]] = [
+        ([*call, f"{variable}={typed}"], {}), (call, {variable: typed})]
+    for words, env in ways:
+        subprocess.run(words, env={"PATH": "/usr/bin:/bin"} | env, check=True)
         assert (tmp_path / "python.said").read_text() == typed
 
 
@@ -358,7 +359,7 @@ def test_a_base_that_is_not_there_leaves_nothing():
 
 
 def test_some_tests(monkeypatch):
-    ran = []
+    ran: list[str] = []
     monkeypatch.setattr(testrun, "run", lambda rows: ran.extend(name for name, _ in rows))
     monkeypatch.setattr(targets.figures, "behind", lambda: "")
     monkeypatch.setenv("TESTS", "fuzz build-scripts")
