@@ -54,11 +54,10 @@ def going(text: str) -> None:
         put(console, f"{LINE}  {text}" if is_screen(console) else f"  {text}\n")
 
 
-def headline(what: str, seconds: float) -> None:
+def headline(what: str, seconds: float, more: str = "") -> None:
     """At the top of a screen."""
-    text = (f"x86-dvfs stick: {what}, about {seconds / 60:.0f} minutes left\n"
-            "The machine's disks are not touched. Switching off is safe at any time:\n"
-            "booted again, the stick goes on.\n")
+    text = (f"x86-dvfs stick {what}, about {max(1, round(seconds / 60))} min left\n"
+            f"The machine's disks are not touched. Switching off is safe at any time{more}.\n")
     for console in consoles():
         put(console, f"{CLEAR}{text}\n" if is_screen(console) else f"{text}\n")
 
@@ -97,6 +96,11 @@ def probed(seconds: float) -> str:
         return f"# Not probed: {fail}.\n"
 
 
+def run_headline(name: str, what: str, seconds: float) -> None:
+    headline(f"compares two kernels: {what}", seconds, ": booted\nagain, the stick goes on. The"
+             f" result comes here and to {name}/report.txt")
+
+
 def compare(said: Mapping[str, str]) -> None:
     """Goes on where the stick is; does not come back before the last run."""
     if why := measure.lacks():
@@ -123,7 +127,7 @@ def compare(said: Mapping[str, str]) -> None:
     order = todo.order()
     if text is None:
         left = todo.probe + (todo.left(number) if number else 0)
-        headline(f"{name}, first what this machine is", left)
+        run_headline(name, "first a probe", left)
         text = probed(todo.probe)
         with medium.mounted(device):
             medium.write(store.root / "probe.txt", text)
@@ -132,8 +136,7 @@ def compare(said: Mapping[str, str]) -> None:
         return
     if not mine:
         boot(order[number - 1], number)
-    headline(f"{name}, run {number} of {len(order)}, {said['stick.kernel']} kernel",
-             todo.left(number))
+    run_headline(name, f"run {number} of {len(order)}, {said['stick.kernel']}", todo.left(number))
     result = measure.run(todo, number, said["stick.kernel"], going)
     with medium.mounted(device):
         medium.write(store.run(number), json.dumps(result) + "\n")
@@ -168,7 +171,7 @@ def show(text: str, name: str) -> None:
 def only_probe(said: Mapping[str, str]) -> None:
     """Shown before it is written."""
     seconds = float(said.get("stick.probe", 60))
-    headline("what this machine is", seconds)
+    headline("measures this machine", seconds)
     text = probed(seconds)
     tell(text)
     if "form =" in text:

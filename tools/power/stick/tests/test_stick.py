@@ -251,13 +251,14 @@ def test_the_screen_says_what_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     menu.tell("\n".join(["left by the last kernel"] * 30))
     left = plan.Plan(1).left(3)
     assert left == 8 * (150 + plan.START_S)
-    menu.headline("compare-01, run 3 of 10, base kernel", left)
+    menu.run_headline("compare-01", "run 3 of 10, patched", left)
     for n in range(100):
         menu.going(f"pipe {n}")
     shown = consoles.shown()
-    assert shown[0] == ("x86-dvfs stick: compare-01, run 3 of 10, base kernel, about 24 minutes"
-                        " left")
-    assert "disks are not touched" in shown[1] and "Switching off is safe" in shown[1]
+    assert shown[:3] == [
+        "x86-dvfs stick compares two kernels: run 3 of 10, patched, about 24 min left",
+        "The machine's disks are not touched. Switching off is safe at any time: booted",
+        "again, the stick goes on. The result comes here and to compare-01/report.txt."]
     assert not any("last kernel" in row for row in shown)
 
 
