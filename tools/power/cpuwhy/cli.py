@@ -61,7 +61,8 @@ def _recording(parser: argparse.ArgumentParser) -> None:
 def _live(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE",
                         help="perf.data, trace.dat, or text of `perf script --ns` or"
-                        " `trace-cmd report -t`, also through xz or gzip; - is standard input")
+                        " `trace-cmd report -t`, also through xz, gzip or bzip2; - is standard"
+                        " input")
     parser.add_argument("--record", type=_seconds, metavar="SECONDS",
                         help="record now instead of reading files")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE",

@@ -7,16 +7,18 @@ the length of a trace.
 """
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import re
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .errors import Fail
 
@@ -26,13 +28,21 @@ Event = tuple[int, int, str, str, str]
 Handler = Callable[[int, int, str, str], None]
 
 PACKAGES = {"perf": "linux-perf", "trace-cmd": "trace-cmd"}
-PERF_MAGIC = b"PERFILE2"
+#: Packed files and who opens them; None: no module of Python's before 3.14.
+PACKED: dict[bytes, tuple[str, Callable[..., Any] | None]] = {
+    b"\xfd7zXZ": ("xz", lzma.open), b"\x1f\x8b": ("gzip", gzip.open), b"BZh": ("bzip2", bz2.open),
+    b"\x28\xb5\x2f\xfd": ("zstd", None), b"\x04\x22\x4d\x18": ("lz4", None)}
+#: A packed perf.data or trace.dat is unpacked to a file, for its reader.
+MOST_UNPACKED = 4 << 30
+#: What events of a text may be out of order, ns: the clocks of CPUs differ.
+DISORDER = 1_000_000
+PERF_MAGIC, PERF_MAGIC_1 = b"PERFILE2", b"PERFFILE"
 TRACE_CMD_MAGIC = b"\x17\x08\x44tracing"
 
 # "comm 123 [001] 12.345678901: group:event: text" of perf and
 # "instance: comm-123 [001] 12.345678901: event: text" of trace-cmd and tracefs,
 # which may have flags after the CPU.
-LINE = re.compile(r"^(?P<head>.*?)\[(?P<cpu>\d+)\]\s+(?:[^\s\d]\S*\s+|\d[^\s.]*\s+)?"
+LINE = re.compile(r"^(?P<head>.*?)\[(?P<cpu>\d+)\]\s+(?P<flags>[^\s\d]\S*\s+|\d[^\s.]*\s+)?"
                   r"(?P<time>\d+(?:\.\d+)?):\s+(?:[\w-]+:)?(?P<event>\w+): ?(?P<text>.*)$")
 PERF_TASK = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<tid>-?\d+)\s*$")
 TRACE_TASK = re.compile(r"^(?:\S+:\s+)?\s*(?P<comm>.*?)-(?P<tid>\d+)\s*(?:\([^)]*\)\s*)?$")
@@ -94,9 +104,12 @@ class Source:
     def __post_init__(self) -> None:
         if str(self.path) != "-" and not self.path.is_file():
             raise Fail(f"{self.path}: no such file")
+        self.file = self.path           # what is read: the same, or what was packed in it
+        self.packing = ""
+        self.opener: Callable[..., IO[bytes]] | None = None
         self.kind = self._kind()
         if self.kind == "perf":
-            self.header = self._ask("perf", "script", "-i", str(self.path), "--header-only")
+            self.header = self._ask("perf", "script", "-i", str(self.file), "--header-only")
 
     def _ask(self, *command: str) -> str:
         try:
@@ -111,32 +124,61 @@ class Source:
             return "text"
         with self.path.open("rb") as f:
             start = f.read(16)
+        for magic, (self.packing, self.opener) in PACKED.items():
+            if start.startswith(magic):
+                start = self._unpacked()
+                break
+        else:
+            self.packing, self.opener = "", None
         if not start:
             raise Fail(f"{self.path}: is empty")
-        if start.startswith(PERF_MAGIC):
+        if start.startswith((PERF_MAGIC, PERF_MAGIC_1)):
             return "perf"
         if start.startswith(PERF_MAGIC[::-1]):
             raise Fail(f"{self.path}: perf.data of a machine of the other byte order;"
                        " read it there and give the text of `perf script --ns`")
         if start.startswith(TRACE_CMD_MAGIC):
             return "trace-cmd"
-        if start.startswith(b"\xfd7zXZ"):
-            return "xz"
-        if start.startswith(b"\x1f\x8b"):
-            return "gzip"
         if b"\0" in start:
             raise Fail(f"{self.path}: neither perf.data nor trace.dat nor text of"
                        " `perf script` or `trace-cmd report`")
         return "text"
 
+    def _unpacked(self) -> bytes:
+        """How the packed file begins; one that is not text is unpacked beside others' eyes."""
+        if self.opener is None:
+            raise Fail(f"{self.path}: is compressed by {self.packing}: unpack it first")
+        try:
+            with self.opener(self.path, "rb") as packed:
+                start = packed.read(16)
+                if start.startswith((PERF_MAGIC, PERF_MAGIC_1, TRACE_CMD_MAGIC)):
+                    # Removed with this object
+                    self.copy = tempfile.NamedTemporaryFile(prefix="cpuwhy-")
+                    self.file = Path(self.copy.name)
+                    self.copy.write(start)
+                    size = 0
+                    while block := packed.read(1 << 20):
+                        size += self.copy.write(block)
+                        if size > MOST_UNPACKED:
+                            raise Fail(f"{self.path}: unpack it first: it has more than"
+                                       f" {MOST_UNPACKED >> 30} GB")
+                    self.copy.flush()
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            raise Fail(f"{self.path}: cut off or damaged ({error})") from error
+        return start
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind == "text"
+
     def command(self) -> list[str]:
         if self.kind == "perf":
             # Without call chains perf would put the address of the event into its line.
             fields = "comm,tid,cpu,time,event,trace" + ",ip,sym" * ("CALLCHAIN" in self.header)
-            return ["perf", "script", "-i", str(self.path), "--ns", "--show-lost-events",
+            return ["perf", "script", "-i", str(self.file), "--ns", "--show-lost-events",
                     "-F", fields]
         # The plugins' forms take a fifth less time than the events' own.
-        return ["trace-cmd", "report", "-i", str(self.path), "-t", "-n", "sched_waking"]
+        return ["trace-cmd", "report", "-i", str(self.file), "-t", "-n", "sched_waking"]
 
     @contextmanager
     def lines(self) -> Iterator[IO[str]]:
@@ -147,11 +189,11 @@ class Source:
             with open(0, errors="replace", closefd=False) as f:
                 yield f
         else:
-            openers: dict[str, Callable[..., IO[str]]] = {"xz": lzma.open, "gzip": gzip.open}
+            opener: Callable[..., Any] = self.opener or open
             try:
-                with openers.get(self.kind, open)(self.path, "rt", errors="replace") as f:
+                with opener(self.path, "rt", errors="replace") as f:
                     yield f
-            except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+            except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
                 raise Fail(f"{self.path}: cut off or damaged ({error})") from error
 
     @contextmanager
@@ -181,6 +223,9 @@ class Source:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         for line in lines:
             low = line.lower()
+            if "incompatible file format" in low and self._newer():
+                raise Fail(f"{self.path}: made by a newer {reader} than the one here: give the"
+                           f" text of `{reader} script --ns` from there")
             if ("incompatible file format" in low or "data size field is 0" in low
                     or "failed to process" in low or "truncated" in low or "corrupt" in low):
                 raise Fail(f"{self.path}: cut off or damaged; {reader} says: {line}")
@@ -190,11 +235,17 @@ class Source:
             last = lines[-1] if lines else f"exit status {status}, so it is cut off or damaged"
             raise Fail(f"{self.path}: {reader} cannot read it: {last}")
 
+    def _newer(self) -> bool:
+        """Is it only that this perf does not know the events' form?"""
+        done = subprocess.run(["perf", "script", "-v", "-i", str(self.file), "--header-only"],
+                              capture_output=True, text=True, errors="replace")
+        return "more recent and unsupported" in done.stderr + done.stdout
+
     def lost_at_end(self) -> dict[int, int]:
         """Events that a full buffer kept out, which leave no mark among the others."""
         if self.kind != "trace-cmd":
             return {}
-        said = self._ask("trace-cmd", "report", "-i", str(self.path), "--stat")
+        said = self._ask("trace-cmd", "report", "-i", str(self.file), "--stat")
         lost: dict[int, int] = {}
         cpu = 0
         for line in said.splitlines():
@@ -208,7 +259,7 @@ class Source:
     def uname_machine(self) -> str:
         if self.kind != "trace-cmd":
             return ""
-        said = self._ask("trace-cmd", "report", "-i", str(self.path), "--uname")
+        said = self._ask("trace-cmd", "report", "-i", str(self.file), "--uname")
         words = [line.split() for line in said.splitlines() if line.startswith("Linux ")]
         return words[-1][-1] if words else ""
 
@@ -219,9 +270,10 @@ class Reader:
     def __init__(self, source: Source, handlers: Mapping[str, Handler],
                  lost: Callable[[int, int], None] = lambda cpu, count: None,
                  frame: Callable[[str], None] = lambda symbol: None,
-                 progress: Callable[[int, Facts], None] = lambda now, facts: None):
+                 progress: Callable[[int, Facts], None] = lambda now, facts: None,
+                 context: Callable[[int, int, str], None] = lambda now, cpu, flags: None):
         self.source, self.handlers = source, handlers
-        self._lost, self._frame, self._progress = lost, frame, progress
+        self._lost, self._frame, self._progress, self._context = lost, frame, progress, context
         self.facts = Facts(str(source.path), arch=source.uname_machine())
         for line in source.header.splitlines():
             self._header(line)
@@ -246,7 +298,7 @@ class Reader:
         handlers = self.handlers
         counts: dict[str, list[int]] = {}
         plain: dict[str, tuple[str, list[int], Handler | None]] = {}
-        number = now = first = 0
+        number = now = first = latest = 0
         for now, cpu, head, name, text in self._events(lines):
             known = plain.get(name)
             if known is None:
@@ -257,11 +309,17 @@ class Reader:
             if known[2] is not None:
                 known[2](now, cpu, head, text)
             if not first:
-                first = now
+                first = latest = now
+            if now < latest - DISORDER and self.source.is_text:
+                raise Fail(f"{self.facts.name}: the times go back from {latest / 1e9:.6f} to"
+                           f" {now / 1e9:.6f} s: not in the order of time, or two traces in one"
+                           " file; sort it first, or give one")
+            if now > latest:
+                latest = now
             if not number & 0xffff:
                 self._progress(now, self.facts)
         facts = self.facts
-        facts.events, facts.first, facts.last = number, first, now
+        facts.events, facts.first, facts.last = number, first, latest
         facts.seen = {name: count[0] for name, count in counts.items()}
 
     def _events(self, lines: IO[str]) -> Iterator[Event]:
@@ -306,6 +364,8 @@ class Reader:
         if match:
             seconds, dot, fraction = match["time"].partition(".")
             now = int(seconds + fraction.ljust(9, "0")[:9] * bool(dot))
+            if match["flags"]:
+                self._context(now, int(match["cpu"]), match["flags"])
             return now, int(match["cpu"]), match["head"], match["event"], match["text"]
         if line[:1] in "\t =" and (frame := FRAME.match(line)):
             self._frame(frame[1])

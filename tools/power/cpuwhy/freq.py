@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Clocks over time, and the episodes in which a task waited for its clock.
 
-Requests are the events cpu_frequency, pstate_sample and amd_pstate_perf and the writes of
-the registers behind them; the clock is what the kernel's own reads of APERF and MPERF, or
-the sample events, say. Reasons are inferred from the requests' times.
+Requests are the events cpu_frequency, or policy_frequency in its place, pstate_sample and
+amd_pstate_perf and the writes of the registers behind them; the clock is what the kernel's own
+reads of APERF and MPERF, or the sample events, say. Reasons are inferred from the requests' times.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BINS = 512
 FIRST_BIN = 1 << 20             # ns
 
 PERF_CTL, HWP_REQUEST, MPERF, APERF = 0x199, 0x774, 0xE7, 0xE8
-FREQUENCY = re.compile(r"state=(\d+) cpu_id=(\d+)")
+FREQUENCY = re.compile(r"state=(\d+) cpu_id=(\d+)(?: policy_cpus=([0-9a-f,]{1,2304})\b)?")
 LIMITS = re.compile(r"min=(\d+) max=(\d+) cpu_id=(\d+)")
 MSR = re.compile(r"([0-9a-f]+), value ([0-9a-f]+)")
 SAMPLE = re.compile(r"\bfreq=(\d+)")
@@ -203,9 +203,10 @@ class Analysis:
         self.conversations: list[Episode] = []
 
     def handlers(self) -> dict[str, Handler]:
-        return {"cpu_frequency": self._frequency, "cpu_frequency_limits": self._limits,
-                "pstate_sample": self._sample, "amd_pstate_perf": self._sample,
-                "write_msr": self._write, "read_msr": self._read, "sched_switch": self._switch,
+        return {"cpu_frequency": self._frequency, "policy_frequency": self._frequency,
+                "cpu_frequency_limits": self._limits, "pstate_sample": self._sample,
+                "amd_pstate_perf": self._sample, "write_msr": self._write,
+                "read_msr": self._read, "sched_switch": self._switch,
                 "sched_waking": self._waking}
 
     def cpu(self, number: int) -> Cpu:
@@ -217,7 +218,10 @@ class Analysis:
 
     def _frequency(self, now: int, number: int, head: str, text: str) -> None:
         if match := FREQUENCY.search(text):
-            self._ask(now, self.cpu(int(match[2])), float(match[1]))
+            cpus = int((match[3] or "0").replace(",", ""), 16) or 1 << int(match[2])
+            for cpu in range(cpus.bit_length()):
+                if cpus >> cpu & 1:
+                    self._ask(now, self.cpu(cpu), float(match[1]))
 
     def _write(self, now: int, number: int, head: str, text: str) -> None:
         match = MSR.search(text)
@@ -449,10 +453,11 @@ def analyse(source: Source, machine: Machine | None, label: str, base_khz: float
     base = base_khz or (machine.base_khz if machine else 0)
     work = Analysis(base, threshold, machine)
     facts = Reader(source, work.handlers(), work.lost, progress=progress).run()
-    if not any(facts.seen.get(name) for name in ("cpu_frequency", "pstate_sample", "write_msr",
-                                                 "amd_pstate_perf")):
-        raise Fail(f"{facts.name}: has no frequency requests (power:cpu_frequency,"
-                   " power:pstate_sample, amd_cpu:amd_pstate_perf or msr:write_msr);"
+    if not any(facts.seen.get(name) for name in (
+            "cpu_frequency", "policy_frequency", "pstate_sample", "write_msr", "amd_pstate_perf")):
+        raise Fail(f"{facts.name}: has no frequency requests (power:cpu_frequency or"
+                   " policy_frequency, power:pstate_sample, amd_cpu:amd_pstate_perf or"
+                   " msr:write_msr);"
                    " `cpuwhy record --for freq` records them, or nothing was asked")
     work.finish(facts.last)
     for number, count in (machine.lost if machine else {}).items():

@@ -186,6 +186,7 @@ class Analysis:
             "hrtimer_expire_entry": self._hrtimer_expires,
             "timer_expire_entry": self._timer_expires,
             "irq_handler_entry": self._device, "sched_waking": waking,
+            "sched_wakeup": causes.wakeup,
             "ipi_send_cpu": send_cpu, "ipi_send_cpumask": send_mask}
         for event, name in wake.VECTORS.items():
             found[event] = self._vector(name)
@@ -207,6 +208,15 @@ class Analysis:
                     cpu.end < 0 or now - cpu.end < HANDLED_AFTER):
                 cpu.wake.first = name
         return entry
+
+    def context(self, now: int, number: int, flags: str) -> None:
+        """ftrace's flags of an event: is it of an interrupt or of what followed one?"""
+        cpu = self.cpus.get(number)
+        if cpu is not None and cpu.begin >= 0 and (
+                cpu.end < 0 or now - cpu.end < HANDLED_AFTER) and cpu.wake.context != "softirq":
+            kind = flags[2:3]
+            cpu.wake.context = ("softirq" if kind in "sH" else "interrupt" if kind in "hzZ"
+                                else cpu.wake.context) if kind else cpu.wake.context
 
     def _device(self, now: int, number: int, head: str, text: str) -> None:
         cpu = self.cpus.get(number)
@@ -318,11 +328,19 @@ class Analysis:
             self.broken += 1
             cpu.begin = -1
 
-    def finish(self) -> None:
+    def finish(self, interrupts: bool) -> None:
+        """@interrupts: are those that end idle times among the recorded events?"""
         for number, cpu in self.cpus.items():
             if cpu.begin >= 0 and cpu.end >= 0:
                 self._settle(cpu, number, "", None)
             cpu.begin = -1
+        if not interrupts or len(self.cpus) < 2:
+            for cpu in self.cpus.values():
+                before, cpu.by_cause = cpu.by_cause, {}
+                for cause, wakeups in before.items():
+                    if not (interrupts and cause.who):
+                        cause = wake.Causes.without_interrupts(cause)
+                    cpu.by_cause.setdefault(cause, Wakeups()).add(wakeups)
 
 
 def _count(histogram: Counter[int], miss: int) -> None:
@@ -338,7 +356,7 @@ def missing(seen: Mapping[str, int], arch: str) -> list[str]:
                      " and its IPIs are told by what they led to, or unknown")
     elif not any(name in seen for name in wake.VECTORS):
         notes.append("no irq_vectors events: timer interrupts and IPIs are told by what they"
-                     " led to")
+                     " led to, and whether there was none is unknown")
     if "sched_switch" not in seen:
         notes.append("no sched_switch: which task ran after a wake-up is unknown")
     if "hrtimer_expire_entry" not in seen:
@@ -359,9 +377,11 @@ def analyse(source: Source, machine: Machine | None, label: str,
     cpu_idle_miss, or else, or if @by_table, follows from the table of states."""
     work = Analysis(machine, _has_miss(source, machine))
     work.by_table = by_table
-    reader = Reader(source, work.handlers(), work.lost, work.causes.frame, progress)
+    reader = Reader(source, work.handlers(), work.lost, work.causes.frame, progress, work.context)
     facts = reader.run()
-    work.finish()
+    work.finish(any(name in facts.seen or f"irq_vectors:{name}," in source.header or
+                    machine and f"irq_vectors:{name}" in machine.events
+                    for name in wake.VECTORS))
     if not facts.seen.get("cpu_idle"):
         if " = power:cpu_idle," in source.header or (machine and machine.events):
             raise Fail(f"{facts.name}: no CPU was idle while it was recorded")

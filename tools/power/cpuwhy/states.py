@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .errors import Fail
+from .topology import state_name
 
 #: Share of polling's power that a state draws, where nothing better is known: those
 #: that cpuidle-replay uses. Only their order and rough size matter for the ranking.
@@ -110,7 +111,8 @@ def _state(directory: Path) -> State:
     name = _text(directory / "name")
     return State(name, _number(directory / "latency") * 1000,
                  _number(directory / "residency") * 1000, _text(directory / "disable") == "1",
-                 power(name), _number(directory / "usage"), _number(directory / "above"),
+                 power(state_name(name, _text(directory / "desc"))),
+                 _number(directory / "usage"), _number(directory / "above"),
                  _number(directory / "below"), _number(directory / "time") * 1000)
 
 

@@ -69,6 +69,7 @@ class Wake:
     hrtimer: Timer | None = None        # first that expired and was not the tick
     wheel: Timer | None = None
     tick: bool = False
+    context: str = ""                   # by ftrace's flags: "interrupt" or "softirq"
 
 
 @dataclass
@@ -98,6 +99,7 @@ class Causes:
     #: (ns, CPU, who) by the task that was woken
     wakers: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     last_armed: Timer | None = None
+    has_waking: bool = False            # sched_waking is among the events
 
     def arm(self, head: str, text: str, pattern: re.Pattern[str]) -> None:
         if match := pattern.search(text):
@@ -130,6 +132,16 @@ class Causes:
 
     def waking(self, now: int, cpu: int, head: str, text: str) -> None:
         # Most tasks run on CPUs that were busy, and nobody asks.
+        self.has_waking = True
+        self._woken(now, cpu, head, text)
+
+    def wakeup(self, now: int, cpu: int, head: str, text: str) -> None:
+        """Where the task is put into a queue: by its waker, or by its own CPU for a waker
+        that is not told, so that this says nothing."""
+        if not self.has_waking and f"target_cpu={cpu:03}" not in text:
+            self._woken(now, cpu, head, text)
+
+    def _woken(self, now: int, cpu: int, head: str, text: str) -> None:
         at = text.rfind(" pid=") + 5
         self.wakers[text[at:text.find(" ", at)]] = now, cpu, head
         if len(self.wakers) > MOST_WAKERS:
@@ -152,10 +164,13 @@ class Causes:
             by = None                   # ran meanwhile, and now was moved here
         waker = by.who if by else ""
         called = by is not None and by.cpu != cpu and by.time <= until
-        only_tick = wake.first == "timer" and not (wake.hrtimer or wake.wheel)
+        expired = wake.hrtimer or wake.wheel
+        # Without the interrupt's own event by what it led to
+        timed = wake.first == "timer" or not wake.first and (expired or wake.tick)
+        only_tick = timed and not expired
         if wake.device and (only_tick or wake.first == wake.device):
             return Cause("device", wake.device, woke=task)
-        if wake.first == "timer" and not (only_tick and wake.tick and called):
+        if timed and not (only_tick and wake.tick and called):
             return self._timer(wake, task)
         sent = self.sent.pop(cpu, None)
         if sent is not None and sent.time < since:
@@ -166,10 +181,26 @@ class Causes:
             return Cause("IPI", wake.first, who, site, task)
         if wake.first and not called:
             return Cause("other", wake.first, woke=task)
+        if not called and wake.context:
+            return Cause("unknown", wake.context, woke=task)
+        if task and by is not None and not called:
+            # Woken on this very CPU, which rested: by an interrupt that is not in the trace
+            return Cause("unknown", "interrupt", woke=task)
         if task:
-            # The CPU watched need_resched, and whoever woke the task set it.
+            # The CPU watched need_resched, and whoever woke the task set it. That there was
+            # no interrupt is known at the end: without_interrupts().
             return Cause("store", "need_resched", who, site, task)
         return Cause("unknown", "no interrupt seen")
+
+    @staticmethod
+    def without_interrupts(cause: Cause) -> Cause:
+        """In a trace without such events, or of one CPU: nobody can tell, or nobody else is
+        there who could store."""
+        if cause.kind != "store":
+            return cause
+        if cause.who:
+            return cause._replace(kind="other", name="IPI or store")
+        return cause._replace(kind="unknown", name="no interrupt events")
 
     @staticmethod
     def _timer(wake: Wake, task: str) -> Cause:

@@ -2,9 +2,12 @@
 """Reading: the forms of the lines, what was lost, and what is no trace."""
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,6 +110,61 @@ def test_perf_data_that_is_cut_off(part: float, tmp_path: Path) -> None:
     with pytest.raises(Fail, match="cut off") as fail:
         read(cut)
     assert "\n" not in str(fail.value)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+@pytest.mark.skipif(not shutil.which("perf"), reason="no perf")
+def test_packed_perf_data(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """It is what it is, and what perf says of it is said of the packed one."""
+    whole = tmp_path / "perf.data"
+    subprocess.run(["perf", "record", "-q", "-e", "dummy", "-o", whole, "true"], check=True,
+                   capture_output=True)
+    packed = tmp_path / "packed"
+    packed.write_bytes(pack(whole.read_bytes()))
+    source = Source(packed)
+    assert source.kind == "perf" and "dummy" in source.header
+    packed.write_bytes(pack(b"PERFILE2" + bytes(90)))
+    with pytest.raises(Fail, match=f"{packed}: cut off or damaged; perf"):
+        read(packed)
+
+
+@pytest.mark.parametrize("magic, name", [(b"\x28\xb5\x2f\xfd", "zstd"),
+                                         (b"\x04\x22\x4d\x18", "lz4")])
+def test_packed_by_what_python_cannot_open(magic: bytes, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(magic + bytes(40))
+    with pytest.raises(Fail, match=f"compressed by {name}: unpack it first"):
+        read(path)
+
+
+def test_packed_file_that_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "trace.gz"
+    path.write_bytes(gzip.compress(b"PERFILE2" + bytes(9999))[:-20])
+    with pytest.raises(Fail, match="cut off or damaged"):
+        read(path)
+
+
+def test_made_by_a_newer_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trace").write_text(LINES["perf"])
+    source = Source(tmp_path / "trace")
+    said = "incompatible file format (rerun with -v to learn more)\n"
+    for more, match in (("file uses a more recent and unsupported ABI (8 bytes extra)", "newer"),
+                        ("magic/endian check failed", "cut off or damaged")):
+        monkeypatch.setattr(subprocess, "run", lambda *command, more=more, **options:
+                            subprocess.CompletedProcess(command, 0, "", more))
+        with pytest.raises(Fail, match=match):
+            source._judge("perf", 0, said)
+
+
+@pytest.mark.parametrize("order, wrong", [((3, 1, 2), True), ((1, 2, 3), False)])
+def test_text_that_is_not_in_order(order: tuple[int, ...], wrong: bool, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("".join(LINES["perf"].replace("1273.3", f"127{n}.3") + "\n" for n in order))
+    if not wrong:
+        assert read(path)[0].events == 3
+        return
+    with pytest.raises(Fail, match="the times go back from 1273.322543 to 1271.322543 s"):
+        read(path)
 
 
 @pytest.mark.skipif(not shutil.which("trace-cmd"), reason="no trace-cmd")

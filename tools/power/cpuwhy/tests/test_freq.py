@@ -109,6 +109,18 @@ def test_a_clock_that_was_lowered_first(script: Script, tmp_path: Path) -> None:
     assert (episode.first, episode.waited) == (20_000_000, 40_000_000)
 
 
+@pytest.mark.parametrize("mask, cpus", [("04", {2}), ("0c", {2, 3}), ("1,00000004", {2, 32})])
+def test_policy_frequency(mask: str, cpus: set[int], tmp_path: Path) -> None:
+    """One event for all CPUs of a policy, in the place of cpu_frequency."""
+    path = tmp_path / "trace"
+    path.write_text("".join(
+        f"          cat-5235  [002] ..s.  1177.6{n}1723: policy_frequency: state={khz}"
+        f" cpu_id=2 policy_cpus={mask}\n" for n, khz in ((8, 2900000), (9, 1200000))))
+    result = freq.analyse(Source(path), None, "trace", 0, 10**9, lambda now, facts: None)
+    assert {number: (cpu.requests, cpu.request) for number, cpu in result.cpus.items()} == \
+        dict.fromkeys(cpus, (2, 1_200_000.0))
+
+
 def test_the_first_request_of_all(script: Script, tmp_path: Path) -> None:
     """What had been asked for before the recording is not known."""
     climb(script, 10, [(4, 1000), (24, 3000)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cpuwhy import idle, states
@@ -12,7 +13,7 @@ from cpuwhy.tests.scripted import Script
 from cpuwhy.wake import Cause
 
 
-def analyse(script: Script, table: Path | None, tmp_path: Path, **more) -> idle.Result:
+def analyse(script: Script, table: Path | None, tmp_path: Path, **more: Any) -> idle.Result:
     path = tmp_path / "trace"
     path.write_text(script.text())
     machine = states.load(table) if table else None
@@ -182,7 +183,10 @@ def test_who_waited_for_idle_states(table: Path, tmp_path: Path) -> None:
 
 
 def test_an_old_waker_does_not_count(script: Script, table: Path, tmp_path: Path) -> None:
-    """Woken and moved here later, by nobody in the trace."""
+    """Woken and moved here later, by nobody in the trace. Interrupts were recorded, and there
+    is another CPU that could store."""
+    script.idle(-9, 1, cpu=1)
+    script.add(-5, 1, "swapper", 0, "irq_vectors:reschedule_entry", "vector=253")
     script.add(0, 1, "server", 7, "sched:sched_waking",
                "comm=worker pid=81 prio=120 target_cpu=001")
     script.idle(10, 1, cpu=3)
@@ -190,6 +194,76 @@ def test_an_old_waker_does_not_count(script: Script, table: Path, tmp_path: Path
     script.task(63, 3, 81, "worker")
     assert wakes(script, table, tmp_path) == {
         Cause("store", "need_resched", "", "", "worker"): 1}
+
+
+def test_no_store_where_interrupts_were_not_recorded(script: Script, table: Path,
+                                                     tmp_path: Path) -> None:
+    """Another CPU woke the task, by an IPI or by a store; or nobody knows."""
+    for begin, waker in ((0, 1), (1000, None)):
+        script.idle(begin, 1, cpu=3)
+        if waker is not None:
+            script.add(begin + 50, waker, "client", 9, "sched:sched_waking",
+                       "comm=worker pid=81 prio=120 target_cpu=003")
+        script.idle(begin + 60, -1, cpu=3)
+        script.task(begin + 63, 3, 81, "worker")
+    assert wakes(script, table, tmp_path) == {
+        Cause("other", "IPI or store", "client", "", "worker"): 1,
+        Cause("unknown", "no interrupt events", "", "", "worker"): 1}
+
+
+def test_timers_tell_where_interrupts_were_not_recorded(script: Script, table: Path,
+                                                        tmp_path: Path) -> None:
+    script.idle(0, 1)
+    script.add(50, 0, "swapper", 0, "timer:hrtimer_expire_entry",
+               "hrtimer=0x1 function=hrtimer_wakeup now=9")
+    script.idle(60, -1)
+    script.task(63, 0, 81, "worker")
+    assert wakes(script, table, tmp_path) == {Cause("timer", "hrtimer_wakeup", woke="worker"): 1}
+
+
+def test_one_cpu_has_nobody_who_stores(script: Script, table: Path, tmp_path: Path) -> None:
+    """Woken on the CPU itself, by an interrupt that has no event of its own."""
+    script.idle(0, 1)
+    script.add(5, 0, "swapper", 0, "irq_vectors:local_timer_entry", "vector=236")
+    script.idle(6, -1)
+    for begin, woken in ((100, True), (200, False)):
+        script.idle(begin, 1)
+        if woken:
+            script.add(begin + 50, 0, "swapper", 0, "sched:sched_waking",
+                       "comm=worker pid=81 prio=120 target_cpu=000")
+        script.idle(begin + 60, -1)
+        script.task(begin + 63, 0, 81, "worker")
+    assert wakes(script, table, tmp_path) == {
+        Cause("timer", "nothing due"): 1, Cause("unknown", "interrupt", woke="worker"): 1,
+        Cause("unknown", "no interrupt events", woke="worker"): 1}
+
+
+@pytest.mark.parametrize("flags, name", [("dNs5.", "softirq"), ("dNh4", "interrupt"),
+                                         ("dNH2.", "softirq"), ("dN.2.", "no interrupt events")])
+def test_flags_of_ftrace(flags: str, name: str, table: Path, tmp_path: Path) -> None:
+    """A guest of one CPU, whose text has sched_wakeup but no interrupts."""
+    path = tmp_path / "trace"
+    path.write_text(
+        "          <idle>-0       [000] d..1.    77.102839: cpu_idle: state=1 cpu_id=0\n"
+        f"          <idle>-0       [000] {flags}    77.142849: sched_wakeup: comm=kworker/0:5"
+        " pid=164 prio=120 target_cpu=000\n"
+        "          <idle>-0       [000] .N.1.    77.142854: cpu_idle: state=4294967295 cpu_id=0\n"
+        "          <idle>-0       [000] d..2.    77.142860: sched_switch: prev_comm=swapper/0"
+        " prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=kworker/0:5 next_pid=164"
+        " next_prio=120\n")
+    result = idle.analyse(Source(path), states.load(table), "trace")
+    assert list(result.by_cause()) == [Cause("unknown", name, woke="kworker/0:5")]
+
+
+def test_sched_wakeup_tells_who_on_another_cpu(table: Path, tmp_path: Path) -> None:
+    script = Script()
+    script.idle(0, 1, cpu=3)
+    script.add(50, 1, "client", 9, "sched:sched_wakeup", "comm=worker pid=81 prio=120"
+               " target_cpu=003")
+    script.idle(60, -1, cpu=3)
+    script.task(63, 3, 81, "worker")
+    assert wakes(script, table, tmp_path) == {
+        Cause("other", "IPI or store", "client", "", "worker"): 1}
 
 
 def test_an_old_ipi_does_not_count(script: Script, table: Path, tmp_path: Path) -> None:
