@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from virtual_silicon.errors import Fail
+from virtual_silicon.guest import claim
 from virtual_silicon.progress import say
 
 from . import guest, paths, proc
@@ -209,7 +210,11 @@ def take_back() -> None:
 
 
 def clean() -> None:
-    """Remove what is generated, but no edits that exist nowhere else."""
+    """Remove what is generated, but no edits that exist nowhere else and no running guest's
+    files."""
+    for path in (*paths.BUILD.iterdir(), *paths.BUILD.glob("[0-9]*/*")):
+        if path.is_dir() and claim.taken(path):
+            raise Fail(f"a guest writes to {paths.shown(path)}: end it first")
     newer = [Tree("linux", path, 0) for path in paths.BUILD.glob("*/linux")]
     for tree in (trees.LINUX, trees.QEMU, *newer):
         if tree.git_dir.is_dir():

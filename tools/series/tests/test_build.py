@@ -365,3 +365,21 @@ def test_some_tests(monkeypatch):
     monkeypatch.setenv("TESTS", "fuzz build-scripts")
     targets.test()
     assert ran == ["fuzz", "build-scripts"]
+
+
+def test_clean_leaves_a_running_guest_alone(tmp_path, monkeypatch):
+    """Which another process has; without one all goes."""
+    monkeypatch.setattr(targets.paths, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(targets.trees, "LINUX", trees.Tree("linux", tmp_path / "x", 1))
+    monkeypatch.setattr(targets.trees, "QEMU", trees.Tree("qemu", tmp_path / "x", 1))
+    run = tmp_path / "build/run"
+    code = ("import sys, pathlib; from virtual_silicon.guest import claim\n"
+            "claim.claim(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()")
+    with subprocess.Popen([guest.PYTHON, "-c", code, run], env={"PYTHONPATH": paths.PYTHONPATH},
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout and other.stdout.readline()
+        with pytest.raises(Fail, match="a guest writes to .*build/run: end it first"):
+            targets.clean()
+        assert run.is_dir()
+    targets.clean()
+    assert not run.exists()
