@@ -9,6 +9,7 @@ say differently of the same thing is a conflict.
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -163,6 +164,8 @@ class Material:
 MOST_CPUS, MOST_FILES, MOST_LINES = 4096, 60_000, 20_000
 #: Bytes: of a text, of a file in a tree, of all that an archive holds, of a line.
 MOST_TEXT, MOST_FILE, MOST_ARCHIVE, LONGEST = 32 << 20, 8 << 20, 2 << 30, 8192
+#: Lines of all texts together: some 2 s.
+MOST_READ = 300_000
 #: A text in whose first lines nothing is known is left.
 PATIENCE = 20_000
 
@@ -210,7 +213,7 @@ def lines(stream: IO[bytes], head: bytes) -> Iterator[tuple[str, bool]]:
         raws: Iterable[bytes] = iter(lambda: stream.readline(LONGEST), b"")
         pairs = ((raw.decode("utf-8", "replace"), raw[-1:] in b"\n\r") for raw in raws)
     else:
-        text = io.TextIOWrapper(stream, coding, "replace")
+        text = codecs.getreader(coding)(stream, "replace")      # of a tar, not seekable
         pairs = ((line, line[-1:] == "\n") for line in iter(lambda: text.readline(LONGEST), ""))
     for line, whole in pairs:
         if "\r" in line[:-2]:   # old Macs' ends, and progress that overwrites itself
@@ -286,7 +289,8 @@ class _Files:
     """Opens what is named, and gives texts to the reader of lines."""
 
     def __init__(self, material: Material, reader: Any) -> None:
-        self.material, self.reader = material, reader
+        self.material, self.reader, self.top = material, reader, "/"
+        self.left = MOST_READ
 
     def skip(self, name: str, reason: str) -> None:
         if len(self.material.unknown) < 200:
@@ -307,7 +311,8 @@ class _Files:
     # --- trees ---
 
     def folder(self, top: str) -> None:
-        live = os.path.realpath(top) == "/"
+        self.top = os.path.realpath(top)
+        live = self.top == "/"
         for pattern in GLOBS:
             for path in sorted(iglob(os.path.join(top, pattern))):
                 self.member(os.path.relpath(path, top), path, True)
@@ -327,11 +332,12 @@ class _Files:
         return None
 
     def member(self, name: str, path: str, only_known: bool) -> None:
-        """A file of a folder."""
+        """A file of a folder. A link that leads out of a copy is a file of this machine."""
         if not self.wanted(name, only_known):
             return
         try:
-            if not os.path.isfile(path):
+            real = os.path.realpath(path)
+            if not os.path.isfile(real) or os.path.commonpath((self.top, real)) != self.top:
                 return
             with open(path, "rb") as file:
                 self.inside(name, file)
@@ -344,16 +350,16 @@ class _Files:
             bool(OF_REPORT.search(name)) if only_known
             else not re.search(r"(?:^|/)(?:sys|proc)/", name))
 
-    def inside(self, name: str, stream: IO[bytes]) -> None:
+    def inside(self, name: str, stream: IO[bytes], depth: int = 0) -> None:
         """A file of a tree: one of sysfs is what its path says, others are texts."""
         name = ROOT_OF_REPORT.sub("", name)
         if path := sysfs_path(name):
             text = stream.read(1 << 16).decode("utf-8", "replace").strip("\0\n ")
             self.reader.tree_file(name, path, text)
         else:
-            self.stream(name, stream)
+            self.stream(name, stream, depth)
 
-    def tar(self, name: str, stream: IO[bytes]) -> None:
+    def tar(self, name: str, stream: IO[bytes], depth: int) -> None:
         known = False
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for entry in tar:
@@ -367,14 +373,14 @@ class _Files:
                 if entry.size > MOST_FILE and not OF_REPORT.search(entry.name):
                     self.skip(entry.name, f"has {entry.size >> 20} MB")
                 elif file := tar.extractfile(entry):
-                    self.inside(entry.name, file)
+                    self.inside(entry.name, file, depth + 1)
 
     def zip(self, name: str, stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream) as archive:
             for entry in archive.infolist():
                 if not entry.is_dir() and self.wanted(entry.filename, False):
                     with archive.open(entry) as file:
-                        self.inside(entry.filename, file)
+                        self.inside(entry.filename, file, 1)
 
     # --- one file ---
 
@@ -402,14 +408,15 @@ class _Files:
             packed = _zstd(file)
             if packed is None:
                 return self.skip(name, "is compressed by zstd: unpack it first (zstd -d)")
+        tar = head[257:262] == b"ustar"
+        if depth > 3 and (tar or packed is not None):
+            return self.skip(name, "is packed too often: unpack it first")
         if packed is not None:
-            if depth > 2:
-                return self.skip(name, "is compressed several times")
             return self.stream(name, packed, depth + 1)
-        if head[257:262] == b"ustar":
-            return self.tar(name, file)
+        if tar:
+            return self.tar(name, file, depth)
         if head.startswith(b"PK\3\4"):
-            if not file.seekable() or depth:
+            if depth or not file.seekable():
                 return self.skip(name, "is a zip file within another: unpack it first")
             return self.zip(name, file)
         for magic, what in BINARY:
@@ -427,11 +434,12 @@ class _Files:
         reader.begin(name)
         for number, (line, whole) in enumerate(chain(first, pairs), 1):
             size += len(line)
+            self.left -= 1
             if numbers:
                 line = NUMBERED.sub("", line, 1)
             was, known = known, reader.line(number, clean(line), whole)
             idle = 0 if known > was else idle + 1
-            if size > MOST_TEXT or idle > PATIENCE:
+            if size > MOST_TEXT or idle > PATIENCE or self.left < 0:
                 self.skip(name, f"read up to line {number}; the rest is left out")
                 break
         reader.end()
