@@ -109,7 +109,7 @@ class Case:
 
     def number(self, path: str) -> int | None:
         text = self.text(path)
-        return int(text) if re.fullmatch(r"-?\d+", text) else None
+        return int(text) if re.fullmatch(r"-?\d{1,20}", text) else None
 
     def where(self, *paths: str) -> tuple[Where, ...]:
         return tuple(self.material.sysfs[path].where for path in paths
@@ -130,7 +130,7 @@ class Case:
 
     def numbers(self, name: str) -> dict[int, int]:
         return {cpu: int(value) for cpu, value in self.per_cpu(name).items()
-                if re.fullmatch(r"\d+", value)}
+                if re.fullmatch(r"\d{1,20}", value)}
 
     def line(self, name: str, cpu: int) -> Where:
         return self._by_cpu[name][cpu].where
@@ -285,11 +285,13 @@ class Case:
 
 
 def cell(row: dict[str, str], *names: str) -> float:
+    """Of a table: what is no number, or none that a machine has, is nothing."""
     for name in names:
         try:
-            return float(row[name])
+            value = float(row[name])
         except (KeyError, ValueError):
-            pass
+            continue
+        return value if 0 <= value < 1e9 else 0.0
     return 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import tempfile
@@ -336,6 +337,9 @@ def _man(args: argparse.Namespace) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):    # a name that is no text, a terminal of ASCII
+            stream.reconfigure(errors="backslashreplace")
     args = parser().parse_args(argv)
     try:
         return int(args.run(args))

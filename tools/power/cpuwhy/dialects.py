@@ -181,7 +181,10 @@ class Reader:
         self.where = Where(self.name, at, text[:300])
         self.m.end = self.where
         self.whole = whole
-        kind = self._kind(text)
+        try:
+            kind = self._kind(text)
+        except (ValueError, OverflowError):     # a number that no machine has
+            kind = ""
         if kind:
             self.known += 1
             self._count(self.name, kind, at)

@@ -307,7 +307,10 @@ class Reader:
             known[1][0] += 1
             number += 1
             if known[2] is not None:
-                known[2](now, cpu, head, text)
+                try:
+                    known[2](now, cpu, head, text)
+                except (ValueError, IndexError):    # cut off, or no number where one stands
+                    self.facts.bad_lines += 1
             if not first:
                 first = latest = now
             if now < latest - DISORDER and self.source.is_text:

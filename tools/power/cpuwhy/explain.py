@@ -187,8 +187,8 @@ def explain(case: Case) -> Explanation:
     material = case.material
     for conflict in material.conflicts:
         if conflict.what in IDENTITY:
-            raise Fail(f"these are files of two machines, explain them one by one:"
-                       f" {_different(conflict)}")
+            raise Fail("these are files of two machines, explain them one by one:"
+                       f" {texts.shown(_different(conflict))}")
     found = rules.ask(case)
     notes = [one for one in found if one.effect == "note"]
     limiters = sorted((one for one in found if one.effect != "note" and one.when != "was"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -12,13 +13,30 @@ from typing import Any
 
 from .case import Finding
 from .explain import Explanation
-from .texts import Where
+from .texts import Where, shown
 
 COLOURS = {"slow": 34, "hot": 31, "awake": 33, "note": 2}
 #: Where the text of a finding begins.
 INDENT = 6
 #: Characters of a line that shows something
 LONGEST = 160
+#: Of the kernel's command line only this is shown: names of disks and hosts stand there, too.
+COMMAND_LINE = re.compile(r"(?:.*?\b(?:command line|cmdline)\b)?[:= ]*", re.I)
+PARAMETER = re.compile(
+    r"(?:intel_|amd_|acpi|processor|idle|cpu|nohz|highres|isolcpus|irqaffinity|rcu_|mitigations|"
+    r"tsc|clocksource|hpet|nosmt|maxcpus|nr_cpus|threadirqs|preempt|skew_tick|pcie_aspm|max_cstate)"
+    r"[\w.]*(?:=[\w,.:-]*)?")
+
+
+def said(line: Where) -> str:
+    """What a line says, as it may be shown."""
+    text = " ".join(line.text.split())
+    if re.search(r"\bBOOT_IMAGE=|\b(?:command line|cmdline)\b", line.file + text, re.I):
+        head = COMMAND_LINE.match(text)
+        words = text[head.end() if head else 0:].split()
+        kept = [word for word in words if PARAMETER.fullmatch(word)]
+        text = (head[0] if head else "") + " ".join(["..."] * (len(kept) < len(words)) + kept)
+    return shown(text)
 
 
 def _width() -> int:
@@ -33,15 +51,15 @@ def _coloured(text: str, code: int) -> str:
 
 def wrapped(text: str, indent: int = 0, hang: int = 0) -> None:
     """A word that is wider than the terminal, such as a path, stays whole."""
-    print("\n".join(textwrap.wrap(text, _width(), initial_indent=" " * indent,
+    print("\n".join(textwrap.wrap(shown(text), _width(), initial_indent=" " * indent,
                                   subsequent_indent=" " * hang, break_long_words=False,
                                   break_on_hyphens=False)))
 
 
 def _line(line: Where) -> None:
     """Where it stands and what stands there."""
-    text = textwrap.shorten(" ".join(line.text.split()), LONGEST)
-    for part in textwrap.wrap(f"{line}: {text}", max(_width() - INDENT, 30),
+    text = textwrap.shorten(said(line), LONGEST)
+    for part in textwrap.wrap(f"{shown(str(line))}: {text}", max(_width() - INDENT, 30),
                               subsequent_indent="  ", break_on_hyphens=False):
         print(" " * INDENT + _coloured(part, 2))
 
@@ -67,11 +85,14 @@ def _notes(found: Iterable[Finding], lines: bool) -> None:
             _line(where)
 
 
+def _line_data(line: Where) -> dict[str, Any]:
+    return {"file": shown(line.file), "line": line.line, "text": said(line)}
+
+
 def as_data(found: Finding) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": found.kind, "about": found.about, "says": found.says,
                             "effect": found.effect, "when": found.when, "remedy": found.remedy,
-                            "lines": [{"file": where.file, "line": where.line, "text": where.text}
-                                      for where in found.lines]}
+                            "lines": [_line_data(line) for line in found.lines]}
     if found.mhz:
         data["mhz"] = round(found.mhz, 1)
     return data
@@ -96,8 +117,9 @@ def doctor(found: list[Finding], unseen: list[str], data: bool) -> None:
 def explain(what: Explanation, data: bool) -> None:
     if data:
         print(json.dumps({
-            "machine": what.machine, "read": what.read, "not_read": what.unread,
-            "doubts": what.doubts, "limiters": list(map(as_data, what.limiters)),
+            "machine": shown(what.machine), "read": list(map(shown, what.read)),
+            "not_read": list(map(shown, what.unread)),
+            "doubts": list(map(shown, what.doubts)), "limiters": list(map(as_data, what.limiters)),
             "earlier": list(map(as_data, what.earlier)),
             "notes": list(map(as_data, what.notes)),
             "missing": [{"what": name, "command": command} for name, command in what.missing]},

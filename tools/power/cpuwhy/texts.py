@@ -184,6 +184,19 @@ def clean(line: str) -> str:
     return line
 
 
+#: Names of people and hosts, addresses, identifiers; what would move a terminal's cursor.
+PRIVATE = re.compile(
+    r"(?<=\bhome/)[^/\s]+|(?<=\bUsers/)[^/\s]+|[\w.-]+@(?:[a-z]|\d+\.\d+\.\d+)[\w.-]*"
+    r"|\b(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}\b|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b",
+    re.I)
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(text: str) -> str:
+    """Without what is nobody's business."""
+    return CONTROL.sub(" ", PRIVATE.sub("...", text))
+
+
 def _numbered(lines: Sequence[str]) -> bool:
     """Does each line begin with its number, as forums and `cat -n` print them?"""
     if len(lines) < 3:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Hostile inputs, some seconds of them: see fuzz_texts.py."""
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from cpuwhy import cli, texts
+from cpuwhy.tests import fuzz_texts
+
+#: Those of cpuwhy
+READERS = [name for name in fuzz_texts.COMMANDS if name != "convert"]
+VALUE = "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq"
+
+
+def test_cases_of_fixed_seeds() -> None:
+    assert fuzz_texts.fuzz(1, 0, fuzz_texts.samples(None), 30, READERS) == {}
+
+
+def test_a_link_out_of_a_copy_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("800000\n")
+    path = tmp_path / "copy" / VALUE
+    path.parent.mkdir(parents=True)
+    path.symlink_to(outside)
+    assert not texts.read([str(tmp_path / "copy")]).sysfs
+    path.unlink()
+    path.write_text("800000\n")
+    assert len(texts.read([str(tmp_path / "copy")]).sysfs) == 1
+
+
+def test_archives_in_archives(tmp_path: Path) -> None:
+    data = b"cpu0: MSR_PLATFORM_INFO: 0x80838f3012300\n"
+    read = []
+    for _ in range(6):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            info = tarfile.TarInfo("dump")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        data = out.getvalue()
+        (tmp_path / "tar").write_bytes(data)
+        read.append(0xCE in texts.read([str(tmp_path / "tar")]).registers)
+    assert read == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_nothing_private_is_shown(option: list[str], tmp_path: Path,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "home" / fuzz_texts.USER / "report"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(fuzz_texts.PLANTED))
+    cli.main(["explain", *option, str(path)])
+    said = capsys.readouterr().out
+    assert "intel_idle.max_cstate=1" in said and "678246" in said
+    assert not [secret for secret in fuzz_texts.SECRETS if secret in said]
