@@ -912,6 +912,73 @@ def nominal_by_one(m: Machine, cpus: int) -> Steps:
     yield "domains", f"put 0 $CPU/cpu1/online; put 1 $CPU/cpu1/online; sleep 0.5; {_DOMAINS}"
 
 
+#: What cpuwhy explain is given: what somebody would attach.
+_ATTACHED = ("cat /proc/cpuinfo; grep -s '' /proc/uptime /proc/cmdline $CPU/cpu[0-9]*/cpufreq/*"
+             " $CPU/cpu[0-9]*/power/*_us $CPU/cpu[0-9]*/power/energy* $CPU/cpuidle/*"
+             " $CPU/cpu[0-9]*/cpuidle/state[0-9]*/[a-z]* $CPU/intel_pstate/* $CPU/cpufreq/boost"
+             " /sys/class/powercap/*/*_uw /sys/class/powercap/*/*name; true")
+_REGISTERS = ("vs-msr 1 0xce 0x1ad 0x1ae 0x19a 0x19c 0x1a0 0x1a2 0x1b1 0x1fc 0x606 0x610 0x614"
+              " 0x648 0x649 0x64a 0x64b 0x64c 0x64f 0x690 0x770 0x771 0x774; true")
+_BUSY = "turbostat --hide IPC -o /run/t vs-load -c all -t 0.3 >/dev/null; cat /run/t"
+
+
+def explained(m: Machine, cpus: int) -> Steps:
+    """As it is."""
+    yield "attached", _ATTACHED
+    yield "registers", _REGISTERS
+    yield "busy", _BUSY
+
+
+def _planted(files: str, value: str) -> str:
+    """What is attached with this value, which then is as before."""
+    first = f"$(echo {files} | cut -d' ' -f1)"
+    return (f"was=$(cat {first}); put {value} {files}; sleep 0.05; {_ATTACHED}; {_BUSY}; "
+            f"put $was {files}")
+
+
+#: Machines that are as they should be: of several families.
+EXPLAINED = ("e3-1240-v5", "sapphire-rapids", "core-i9-12900k", "epyc-7742", "pentium-n4200",
+             "e5-2698-v4")
+
+#: Where a limiter is planted: files, value, the kind that explain says.
+PLANTED = {
+    "max": (f"{_FREQ}/scaling_max_freq", "1200000", "policy-max"),
+    "min": (f"{_FREQ}/scaling_min_freq", "3000000", "policy-min"),
+    "max-percent": ("$CPU/intel_pstate/max_perf_pct", "50", "max-perf-pct"),
+    "min-percent": ("$CPU/intel_pstate/min_perf_pct", "70", "min-perf-pct"),
+    "turbo": ("$CPU/intel_pstate/no_turbo", "1", "turbo-off"),
+    "governor": (f"{_FREQ}/scaling_governor", "powersave", "governor"),
+    "states": ("$CPU/cpu[0-9]*/cpuidle/state3/disable", "1", "idle-disabled"),
+    "latency": ("$CPU/cpu[0-9]*/power/pm_qos_resume_latency_us", "10", "latency-limit"),
+}
+
+
+def planted(m: Machine, cpus: int) -> Steps:
+    yield "healthy", f"{_ATTACHED}; {_BUSY}"
+    for name, (files, value, _) in PLANTED.items():
+        yield name, _planted(files, value)
+    # Only the deepest state is left for rests that are too short for it.
+    yield ("deep", "n=$(ls -d $CPU/cpu1/cpuidle/state[0-9]* | wc -l); i=1; while [ $i -lt "
+           "$((n - 1)) ]; do put 1 $CPU/cpu1/cpuidle/state$i/disable; i=$((i + 1)); done; "
+           "vs-wake -m timer -c 1 -n 3000 -w 20 -x 100 >/dev/null; i=1; while [ $i -lt "
+           "$((n - 1)) ]; do put 0 $CPU/cpu1/cpuidle/state$i/disable; i=$((i + 1)); done; "
+           + _ATTACHED)
+
+
+#: Faults that a register or the clock itself shows, and the kind that explain says first.
+REGISTERS = {
+    "power": ("* limit ratio=12\n* msr msr=0x64f value=0x04000400\n", "power-limit"),
+    "prochot": ("* limit ratio=8\n* msr msr=0x19c value=0x88280004\n"
+                "* msr msr=0x1fc value=0x4005d\n", "prochot"),
+    "heat": ("* limit ratio=12\n* msr msr=0x1b1 value=0x88000003\n", "thermal"),
+    "ctdp": ("* limit ratio=20\n* msr msr=0x64b value=1\n* msr msr=0x649 value=0x100118\n",
+             "ctdp"),
+    "duty": ("* msr msr=0x19a value=0x14\n", "clock-modulation"),
+    "firmware": ("* msr msr=0x1a0 value=0x4000850089\n", "turbo-off"),
+    "unknown": ("* limit ratio=12\n", ""),
+}
+
+
 #: What acpi-cpufreq's own switch is set to.
 WRITES_CPB = "0101"
 
@@ -1054,3 +1121,9 @@ for _name in (*STOCK_MACHINES, *FAMILY_MACHINES):
     SCENARIOS[f"patched-{_name}"] = _patched(messages, _name, append="intel_pstate=passive")
 for _name in PART_MACHINES:
     SCENARIOS[f"part-{_name}"] = Scenario(part, _name, append=parts.APPEND)
+for _name in EXPLAINED:
+    SCENARIOS[f"explain-{_name}"] = Scenario(explained, _name, append="")
+SCENARIOS["explain-planted"] = Scenario(planted, "e3-1240-v5", append="intel_pstate=passive")
+for _name, (_faults, _) in REGISTERS.items():
+    SCENARIOS[f"explain-{_name}"] = Scenario(
+        explained, "e3-1240-v5", append="intel_pstate=passive", faults=_faults)
