@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from virtual_silicon.errors import UsageError
-from virtual_silicon.machine import convert, intel, machine, texts
+from virtual_silicon.machine import convert, intel, machine, texts, turbo
 from virtual_silicon.machine.machine import Machine
 
 DATA = Path(__file__).with_name("data")
@@ -201,6 +201,14 @@ def test_two_machines_by_any_line(other: str, what: str) -> None:
 
 def test_turbo_table_below_base() -> None:
     assert "is below the base ratio 40" in refused(data("below-base") + FOUR_BY_TWO)
+
+
+def test_no_decoder_takes_a_table_below_base() -> None:
+    """The base's rule would: 793/1024."""
+    m = texts.read_text(data("below-base"))
+    values, base = {0x1AD: m.value(0x1AD)}, m.value(0xCE) >> 8 & 0xFF
+    assert turbo.freq_max(m.known("model"), values, base) is None
+    assert turbo.freq_max(m.known("model"), values, base, patched=False) == 793
 
 
 def test_german_lscpu() -> None:
