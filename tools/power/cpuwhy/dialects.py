@@ -75,10 +75,6 @@ def number(name: str) -> int | None:
     return NAMES.get(name, NAMES.get(name.replace("IA32_", "")))
 
 
-def khz(text: str, unit: str) -> int:
-    return round(float(text.replace(",", ".")) * {"k": 1, "m": 1e3, "g": 1e6}[unit.lower()])
-
-
 class Reader:
     """Feeds lines to a material."""
 
@@ -91,7 +87,6 @@ class Reader:
         self.begin("")
         self.aida_cpus: set[int] = set()
         self.aida_sections: set[int] = set()
-        self.scaling: dict[str, list[int]] = {}
         table: tuple[tuple[str, str, Callable[[re.Match[str]], object]], ...] = (
             ("turbostat", r"(?:cpu(\d+): )?((?:MSR_|ENERGY_PERF_|IA32_)\w+)[:,] ?"
              r"(0x[0-9a-fA-F]*)(.*)", self._named),
@@ -118,7 +113,18 @@ class Reader:
             ("rdmsr", r"(0x[0-9a-fA-F]{1,8})[,:]?\s+(?:=\s*)?(0x[0-9a-fA-F]{1,16})\s*$",
              self._numbered),
             ("rdmsr", r"([0-9a-f]{1,8}):((?:\d+\|[0-9a-f]*\s*)+)$", self._each_cpu),
-            ("rdmsr", r".*\brdmsr\b((?:\s+\S+)+)$", self._rdmsr),
+            ("rdmsr", r".*\brdmsr\b((?:\s+[-\w:]+)+)\s*$", self._rdmsr),
+            ("rdmsr", r"MSR[ \[(]*(0x[0-9a-fA-F]{1,8})[\])]*\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\s*$",
+             self._numbered),
+            ("lscpu", r'[{\s]*"field": *"([^"]*?):?", *"data": *"([^"]*)"', self._json),
+            ("lscpu", r'"field": *"([^"]*?):?",?$', self._json_field),
+            ("lscpu", r'"data": *"([^"]*)"[,}\s]*$', self._json_data),
+            ("lscpu", r"(?:# ?)?(CPU[\s,].*\bC(?:ORE|ore)\b.*)$", self._extended),
+            ("sysfs", r"==> (\S+) <==$", self._heading),
+            ("sysfs", r"(?:.*[$#>%:] *)?(?:sudo )?(?:cat|head|tail|more) (?:-\S+ (?:\d+ )?)*"
+             r"(/(?:sys|proc)/\S+)$", self._heading),
+            ("sysfs", r"(/(?:sys|proc)/[\w/:.-]+)$", self._heading),
+            ("sysfs", r"(kernel\.\w+) = (.*)", self._sysctl),
             ("inteltool", r"MSR 0x([0-9A-Fa-f]{1,8}) = 0x([0-9A-Fa-f]*)(?::0x([0-9A-Fa-f]*))?",
              self._inteltool),
             ("inteltool", r"=+ *(?:UNIQUE|SHARED) MSRs +\((?:core (\d+)|.*)\)", self._core),
@@ -145,8 +151,10 @@ class Reader:
         self.run: list[tuple[str, str, Where]] = []
         self.table: Table | None = None
         self.package, self.cpu, self.section = 0, 0, ""
-        self.asked: int | None = None
-        self.tail = ""
+        self.asked: tuple[int, int | None, bool] | None = None  # register, CPU, next CPU too
+        self.pending, self.values = "", list[str]()      # a path, and its lines
+        self.field = ""                                 # of lscpu's JSON
+        self.extended: list[str] = []                   # columns of lscpu -e
         self.blocks.begin()
         base = name.rpartition("/")[2]
         self.is_log = base.startswith(("dmesg", "kern.log", "boot.msg"))
@@ -172,6 +180,7 @@ class Reader:
             self.m.recognised.append(Part(name, key[1], 0, 1))
 
     def end(self) -> None:
+        self._flush()
         self._lscpu()
         for kind, (first, lines) in self.parts.items():
             self.m.recognised.append(Part(self.name, kind, first, lines))
@@ -179,7 +188,7 @@ class Reader:
     def line(self, at: int, text: str, whole: bool) -> int:
         """One more; how many of the file were known so far."""
         self.where = Where(self.name, at, text[:300])
-        self.m.end = self.where
+        self.m.end = Where(self.name, at, "")
         self.whole = whole
         try:
             kind = self._kind(text)
@@ -196,7 +205,10 @@ class Reader:
     def _kind(self, text: str) -> str:
         if not text:
             self.table = None
+            self._flush()
             return ""
+        if kind := self._answer(text):
+            return kind
         if self.table and self._row(text):
             return "turbostat"
         if self._columns(text):
@@ -216,8 +228,7 @@ class Reader:
                 if rule(match) is not False:
                     return kind
         self.where = place._replace(kind="lscpu")
-        if self._word(text):
-            return "lscpu"
+        self._word(text)
         self.where = place
         if TURBOSTAT.match(text):
             return "turbostat"
@@ -355,7 +366,74 @@ class Reader:
         return None
 
     def _rdmsr(self, match: re.Match[str]) -> bool | None:
-        return False
+        """A command in a shell; its answer is below it."""
+        cpu: int | None = 0
+        every, words = False, match[1].split()
+        for at, word in enumerate(words):
+            if word in ("-a", "--all"):
+                every = True
+            elif word.startswith("-p"):
+                told = word[2:] or (words[at + 1] if at + 1 < len(words) else "")
+                cpu = int(told) if told.isdigit() else None
+            elif word.startswith(("-f", "-d", "-u", "-o", "--bitfield", "--decimal")):
+                return None     # not the register's hexadecimal digits
+        if not re.match(r"0[xX][0-9a-fA-F]{1,8}$|\d{1,9}$", words[-1]):
+            return False
+        self.asked = (int(words[-1], 16 if words[-1][:2] in ("0x", "0X") else 10), cpu, every)
+        return None
+
+    def _answer(self, text: str) -> str:
+        """Is the line what a command above printed?"""
+        if self.asked and re.match(r"(?:0x)?[0-9a-fA-F]{1,16}$", text):
+            address, cpu, every = self.asked
+            if not self.whole:
+                self._cut("the line of a register")
+            else:
+                self._msr(address, int(text, 16), cpu)
+            self.asked = (address, (cpu or 0) + 1, True) if every else None
+            return "rdmsr"
+        self.asked = None
+        if self.extended and self._extended_row(text):
+            return "lscpu"
+        if self.pending:
+            if re.match(r"==> |(?:.*[$#>%] *)?(?:sudo )?\w+ .*/(?:sys|proc)/|/(?:sys|proc)/"
+                        r"|\S+@\S+[:~]|[$#%] ", text):
+                self._flush()
+            elif len(self.values) < 512:
+                self.values.append(text)
+                return "sysfs"
+        return ""
+
+    def _heading(self, match: re.Match[str]) -> bool | None:
+        """The name of a file, whose content is below it; or of several, as a pattern."""
+        self._flush()
+        path = match[1]
+        probe = sysfs_path(re.sub(r"\*|\[[^\]]*\]|\{[^}]*\}", "0", path), shortened=True)
+        if not probe:
+            return False
+        self.pending = path if re.search(r"[*\[{]", path) else probe
+        return None
+
+    def _flush(self) -> None:
+        path, values = self.pending, self.values
+        self.pending, self.values = "", []
+        if not path or not values:
+            return
+        if not re.search(r"[*\[{]", path):
+            self.m.put_file(path, "\n".join(values), self.where)
+            return
+        # In the order of the shell: cpu0, cpu1, cpu10, cpu2
+        order = sorted(range(len(values)), key=str)
+        for number, value in zip(order, values):
+            name = sysfs_path(re.sub(r"\*|\[[^\]]*\]|\{[^}]*\}", str(number), path, count=1))
+            if name and "*" not in name:
+                self.m.put_file(name, value, self.where)
+
+    def _sysctl(self, match: re.Match[str]) -> bool | None:
+        path = sysfs_path("proc/sys/" + match[1].replace(".", "/"))
+        if path:
+            self.m.put_file(path, match[2].strip(), self.where)
+        return None if path else False
 
     def _inteltool(self, match: re.Match[str]) -> None:
         high, low = match[2], match[3]
@@ -435,18 +513,52 @@ class Reader:
         if "hypervisor" in flags:
             self.m.put("hypervisor", "", self.where)
 
-    def _word(self, text: str) -> bool:
-        match = re.match(r"([^:：]{1,70}?)\s*[:：]\s*(\S.*)?$", text)
-        if not match or re.match(r"[\d/\[]", text):
-            if len(self.run) > 60:
-                self._lscpu()
+    def _json(self, match: re.Match[str]) -> None:
+        self.run.append((match[1], match[2], self.where))
+
+    def _json_field(self, match: re.Match[str]) -> None:
+        self.field = match[1]
+
+    def _json_data(self, match: re.Match[str]) -> None:
+        self.run.append((self.field, match[1], self.where))
+
+    def _extended(self, match: re.Match[str]) -> bool | None:
+        """lscpu -e, or -p with commas."""
+        self.extended = [word.upper() for word in re.split(r"[\s,]", match[1]) if word]
+        return None if {"CPU", "CORE"} <= set(self.extended) else False
+
+    def _extended_row(self, text: str) -> bool:
+        words = text.split(",") if "," in text and " " not in text else text.split()
+        row = dict(zip(self.extended, words))
+        if not (row.get("CPU", "").isdigit() and len(words) > 1):
+            self.extended = []
             return False
+        cpu, core, package = row["CPU"], row.get("CORE", ""), row.get("SOCKET", "0")
+        if core.isdigit() and package.isdigit():
+            self.m.logical.setdefault(int(cpu), Logical(int(package), int(core), None))
+        for column, name in (("MAXMHZ", "max"), ("MINMHZ", "min")):
+            if re.match(r"\d+[.,]?\d*$", row.get(column, "")):
+                khz = round(float(row[column].replace(",", ".")) * 1000)
+                self.m.put_file(f"devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_{name}_freq",
+                                str(khz), self.where)
+        return True
+
+    def _word(self, text: str) -> None:
+        """Kept until the lines beside it tell whether it is lscpu's."""
+        match = re.match(r"([^:：]{1,70}?)\s*[:：]\s*(\S.*)?$", text) or re.match(
+            r"(«Socket\(s\)»)\s+(\d+)$", text)     # lscpu's Spanish has no colon there
+        if not match or re.match(r"[\d/\[]", text):
+            return
+        # Those of other texts far from these are not lscpu's.
+        if self.run and (self.where.line - self.run[-1][2].line > 12 or len(self.run) > 400):
+            self._lscpu()
         self.run.append((match[1], (match[2] or "").strip(), self.where))
-        return bool(lscpu.word(match[1]))
 
     def _lscpu(self) -> None:
         run, self.run = self.run, []
         for name, value, where in lscpu.resolve(run):
+            self.known += 1
+            self._count(where.file, "lscpu", where.line)
             if name == "flags":
                 self.where = where
                 self._flags(value)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from glob import iglob
 from importlib import import_module
 from itertools import chain, islice
+from quopri import decodestring
 from typing import IO, Any, NamedTuple
 
 
@@ -171,13 +172,18 @@ PATIENCE = 20_000
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 QUOTE = re.compile(r"(?:\s|>(?!=)|&gt;|\|(?=\s))+")
+MARKS = re.compile(r"\[/?(?:color|b|i|u|code|quote|size|font|spoiler|noparse)(?:=[^\]]*)?\]", re.I)
+#: Of a mail's quoted-printable text; "a=3" is not.
+ENCODED = re.compile(r"=(?:3D|C2=A0|20$|\r?$)")
 NUMBERED = re.compile(r"\s*(\d{1,6})[.:|)]?(?:\s|$)")
 
 
 def clean(line: str) -> str:
-    """Without quote marks, colours, blanks around it."""
+    """Without quote marks, colours, a forum's marks, blanks around it."""
     if "\x1b" in line:
         line = ANSI.sub("", line)
+    if "[" in line:
+        line = MARKS.sub("", line)
     line = line.strip("\0\ufeff \t\r\n\x0b\x0c\xa0")
     if line[:1] in ">&|" and (match := QUOTE.match(line)):
         line = line[match.end():]
@@ -207,6 +213,22 @@ def _numbered(lines: Sequence[str]) -> bool:
     first = int(found[0][1])
     right = sum(1 for at, match in enumerate(found) if match and int(match[1]) == first + at)
     return right > 0.9 * len(lines)
+
+
+def _decoded(pairs: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    """Of a mail's quoted-printable lines; those that end with = go on in the next."""
+    before = ""
+    for line, whole in pairs:
+        if line.rstrip("\r\n").endswith("=") and len(before) < LONGEST:
+            before += line.rstrip("\r\n")[:-1]
+            # Each has a number, as the file has them
+            yield "\n", True
+            continue
+        text = decodestring((before + line).encode()).decode("utf-8", "replace")
+        before = ""
+        yield text, whole
+    if before:
+        yield before, False
 
 
 def _decoder(head: bytes) -> str:
@@ -443,9 +465,12 @@ class _Files:
         pairs = lines(file, head)
         first = list(islice(pairs, 60))
         numbers = _numbered([line for line, _ in first])
+        pairs = chain(first, pairs)
+        if sum(1 for line, _ in first if ENCODED.search(line)) >= 3:
+            pairs = _decoded(pairs)
         reader, size, known, idle = self.reader, 0, 0, 0
         reader.begin(name)
-        for number, (line, whole) in enumerate(chain(first, pairs), 1):
+        for number, (line, whole) in enumerate(pairs, 1):
             size += len(line)
             self.left -= 1
             if numbers:
@@ -456,7 +481,7 @@ class _Files:
                 self.skip(name, f"read up to line {number}; the rest is left out")
                 break
         reader.end()
-        if not known:
+        if not reader.known:
             self.skip(name, "no line of a kind that is known here")
 
 

@@ -112,7 +112,7 @@ def _each(m: Material, small: set[int]) -> Topology:
     few = sum(1 for found in by_core.values() if small.intersection(found))
     if few == len(by_core):     # all are: of one kind
         few = 0
-    if len(by_core) % packages or few % packages:
+    if len(by_core) % packages or few % packages or max(logical) + 1 != len(logical):
         raise ValueError(f"{len(by_core)} cores in {packages} packages: these are not all CPUs")
     counts = [len(found) for found in by_core.values() if not (few and
                                                               small.intersection(found))]
