@@ -116,8 +116,8 @@ def _add_record(commands: Commands) -> None:
         "record", help="record for `idle`, `freq` and `replay`",
         description="Record, as `idle --record` does, into a file; FILE.json beside it gets the"
         " idle states and their counters.")
-    sub.add_argument("output", type=Path, metavar="FILE")
-    sub.add_argument("seconds", type=_seconds, metavar="SECONDS")
+    sub.add_argument("output", type=Path, metavar="FILE", help="where to write")
+    sub.add_argument("seconds", type=_seconds, metavar="SECONDS", help="how long, at most 86400")
     sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND",
                      help="run this while recording, and end with it")
     sub.add_argument("--for", dest="kind", choices=("idle", "freq"), default="idle",
@@ -135,7 +135,7 @@ def _add_replay(commands: Commands) -> None:
         " or haltpoll. Under others, periods in which the tick went on are marked k and end at"
         " the tick at the latest, in the replay too.")
     sub.add_argument("file", type=Path, metavar="FILE", help="what `cpuwhy record` recorded")
-    sub.add_argument("name", metavar="NAME")
+    sub.add_argument("name", metavar="NAME", help="beginning of the files' names")
     sub.add_argument("--hz", type=int, default=0, help="CONFIG_HZ, if it is not recorded")
     sub.set_defaults(run=_replay)
 
@@ -230,6 +230,8 @@ def _files(args: argparse.Namespace, kind: str, directory: Path) -> list[Path]:
         return list(args.files)
     if args.files:
         raise Fail("either FILE or --record SECONDS, not both")
+    if kind == "freq" and not Path("/sys/devices/system/cpu/cpu0/cpufreq").is_dir():
+        raise Fail("this machine has no cpufreq driver, so nothing requests frequencies")
     path = args.output or directory / "trace"
     record.record(path, kind, args.record, [], args.buffer_mb, args.stacks, args.tool)
     return [path]

@@ -7,6 +7,16 @@ from collections.abc import Iterator
 
 from . import VERSION
 
+LEFT_OUT = (argparse._SubParsersAction, argparse._HelpAction)
+EXAMPLES = (
+    ("What holds the clock of this machine down?", "cpuwhy explain"),
+    ("What does this report say? Files, folders, archives, or a paste on standard input:",
+     "cpuwhy explain turbostat.txt sys.tar.gz; xclip -o | cpuwhy explain -"),
+    ("What is set up badly on the machine of a sosreport?", "cpuwhy doctor --root sosreport-a"),
+    ("Who waited for a higher clock?", "cpuwhy freq --record 10"),
+    ("Which idle states were wrong while a program ran, and who woke the CPUs?",
+     "cpuwhy record trace.dat 30 ./bench; cpuwhy idle trace.dat --wakers 20"))
+
 
 def quote(text: str) -> str:
     """For troff: no commands at the start of a line, minus signs that can be copied."""
@@ -17,7 +27,7 @@ def quote(text: str) -> str:
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
     formatter = argparse.HelpFormatter(parser.prog)
     for action in parser._actions:
-        if action.help == argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
+        if action.help == argparse.SUPPRESS or isinstance(action, LEFT_OUT):
             continue
         name = formatter._format_action_invocation(action)
         if not action.option_strings and isinstance(action.metavar, str):
@@ -33,8 +43,13 @@ def page(parser: argparse.ArgumentParser, commands: dict[str, argparse.ArgumentP
         lines += [quote(usage), ".br"]
     lines += [".SH DESCRIPTION", quote(parser.description or ""), ".nf",
               quote(parser.epilog or ""), ".fi"]
+    lines += [".SH OPTIONS", f".TP\n\\fB{quote('-h, --help')}\\fR\nof cpuwhy or of a command",
+              *_arguments(parser)]
     for name, sub in commands.items():
         lines += [f".SH CPUWHY {quote(name.upper())}", quote(sub.description or "")]
         lines += _arguments(sub)
+    lines.append(".SH EXAMPLES")
+    for about, command in EXAMPLES:
+        lines += [".TP", quote(about), ".br", f"\\fB{quote(command)}\\fR"]
     lines += [".SH SEE ALSO", "perf\\-record(1), trace\\-cmd(1), turbostat(8), cpupower(1)"]
     return "\n".join(lines) + "\n"
