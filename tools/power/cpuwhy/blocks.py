@@ -18,6 +18,7 @@ ANALYSING = re.compile(r"(?:an[aá]l\w+|analy\w+) (?:\w+ )?CPU (\d+) ?: *$|CPU (
                        re.I)
 HARDWARE = re.compile(rf"[^:]+: {CLOCK} - {CLOCK}$")
 POLICY = re.compile(rf"[^:]+: .*?{CLOCK} \w+ {CLOCK} ?\.?$")
+CURRENT = re.compile(rf"current CPU frequency(?: is|:) +{CLOCK}")
 GOVERNOR = re.compile(r'[^"]*"(conservative|ondemand|performance|powersave|schedutil|userspace)"')
 OFFERED = re.compile(r"[^:]+: ((?:(?:conservative|ondemand|performance|powersave|schedutil"
                      r"|userspace)[, ]*)+)$")
@@ -94,6 +95,8 @@ class Blocks:
         elif found := POLICY.match(text):
             self.put(f"{policy}/scaling_min_freq", khz(found[1], found[2]))
             self.put(f"{policy}/scaling_max_freq", khz(found[3], found[4]))
+        elif found := CURRENT.match(text):
+            self.put(f"{policy}/scaling_cur_freq", khz(found[1], found[2]))
         elif found := GOVERNOR.match(text):
             self.put(f"{policy}/scaling_governor", found[1])
         elif found := OFFERED.match(text):

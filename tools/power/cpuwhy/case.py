@@ -276,6 +276,16 @@ class Case:
         found = [(row, *self.expected(row)) for row in self.busy]
         return [(row, mhz, what) for row, mhz, what in found if row.mhz < (1 - LOSS) * mhz]
 
+    @cached_property
+    def below(self) -> dict[int, tuple[int, int]]:
+        """CPUs slower than their driver can make them: (kHz, the least that it allows). Who
+        does that is not the driver: hardware that idles or throttles, or firmware."""
+        least = self.numbers("cpufreq/scaling_min_freq") or self.numbers("cpufreq/cpuinfo_min_freq")
+        floor = min(least.values(), default=0)
+        return {cpu: (khz, least.get(cpu, floor))
+                for cpu, khz in self.numbers("cpufreq/scaling_cur_freq").items()
+                if 0 < khz < 0.9 * least.get(cpu, floor)}
+
     @property
     def watts(self) -> tuple[float, Where] | None:
         """Of the packages, the most while a CPU was busy."""

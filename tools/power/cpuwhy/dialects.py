@@ -138,9 +138,10 @@ class Reader:
              self._aida_cpu),
             ("aida64", r"(CPU TDP|CPU Thermal Design Power)\s*:\s*(\d+)", self._tdp),
             ("cpuinfo", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
-             r"|physical id|core id|flags|cpu cores|siblings)\s*\t+\s*: ?(.*)", self._cpuinfo),
+             r"|physical id|core id|flags|cpu cores|siblings|cpu MHz)\s*\t+\s*: ?(.*)",
+             self._cpuinfo),
             ("cpuinfo", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
-             r"|physical id|core id|flags|cpu cores|siblings) *: (.*)", self._cpuinfo),
+             r"|physical id|core id|flags|cpu cores|siblings|cpu MHz) *: (.*)", self._cpuinfo),
         )
         self.rules = [(kind, re.compile(pattern), rule) for kind, pattern, rule in table]
 
@@ -150,7 +151,7 @@ class Reader:
         self.name, self.known, self.parts = name, 0, {}         # type: ignore[var-annotated]
         self.run: list[tuple[str, str, Where]] = []
         self.table: Table | None = None
-        self.package, self.cpu, self.section = 0, 0, ""
+        self.package, self.cpu, self.section, self.clocks = 0, 0, "", 0
         self.asked: tuple[int, int | None, bool] | None = None  # register, CPU, next CPU too
         self.pending, self.values = "", list[str]()      # a path, and its lines
         self.field = ""                                 # of lscpu's JSON
@@ -494,6 +495,10 @@ class Reader:
         name, value = match[1], match[2].strip()
         if name == "processor":
             self.cpu, self.package = int(value) if value.isdigit() else 0, 0
+        elif name == "cpu MHz":     # one for each CPU, also if these are all the lines
+            self.m.put_file(f"devices/system/cpu/cpu{self.clocks}/cpufreq/scaling_cur_freq",
+                            str(round(float(value) * 1000)), self.where)
+            self.clocks += 1
         elif name == "physical id":
             self.package = int(value)
         elif name == "core id":

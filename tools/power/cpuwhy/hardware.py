@@ -408,6 +408,15 @@ def bias(case: Case) -> Findings:
                       "x86_energy_perf_policy normal", lines=tuple(group.lines))
 
 
+def below(case: Case) -> Findings:
+    if case.below:
+        cpu, (khz, least) = min(case.below.items(), key=lambda item: item[1])
+        yield Finding("clock", f"CPU {cpu} had {khz // 1000} MHz, below the {least // 1000} that"
+                      " its driver asks for at least: that is hardware or firmware (heat, PROCHOT,"
+                      " clock modulation, idling), no setting", "note",
+                      lines=(case.line("cpufreq/scaling_cur_freq", cpu),))
+
+
 def lost_clock(case: Case) -> Findings:
     """Is there a loss at all? A clock equal to the bin of the active cores is none."""
     rows = case.busy

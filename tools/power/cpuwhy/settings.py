@@ -148,6 +148,9 @@ def policy_limits(case: Case) -> Findings:
         found: dict[tuple[int, int], Group] = {}
         for cpu, khz in case.numbers(name).items():
             limit = can.get(cpu, 0)
+            if kind == "min" and case.below and len(case.below) == len(
+                    case.numbers("cpufreq/scaling_cur_freq")):
+                continue        # no CPU keeps to it
             if kind == "max" and case.turbo_off and khz >= base.get(cpu, limit):
                 continue        # the switch is named by itself
             if limit and (khz < 0.99 * limit if kind == "max" else khz > 1.01 * limit):

@@ -232,6 +232,18 @@ def test_a_loss_that_nothing_explains() -> None:
     assert "had 2000 MHz" in what.notes[0].says and what.notes[0].when == "now"
 
 
+def test_a_clock_below_what_the_driver_asks_for() -> None:
+    """It is the hardware's; the limits of the driver are not to blame."""
+    clock = f"{CPU}/cpu0/cpufreq/scaling_cur_freq:"
+    what = of(HEALTHY + f"{clock}600000\n")
+    assert not what.limiters and "not in the files" in what.verdict
+    assert any("CPU 0 had 600 MHz, below the 800" in note.says for note in what.notes)
+    assert not any("below" in note.says for note in of(HEALTHY + f"{clock}790000\n").notes)
+    raised = changed(("(cpu0/cpufreq/scaling_min_freq):800000", r"\1:2000000"))
+    assert [found.kind for found in of(raised).limiters] == ["policy-min"]
+    assert not of(raised + f"{clock}600000\n").limiters
+
+
 @pytest.mark.parametrize("cores, mhz, lost", [(4, 3700, False), (4, 3300, True), (4, 3500, False)])
 def test_a_loss_is_measured_by_the_bin(cores: int, mhz: int, lost: bool) -> None:
     assert bool(Case(texts.read_text(changed(slow(mhz)))).losses) == lost
@@ -308,7 +320,7 @@ def test_every_rule_has_its_limiter_here() -> None:
     for text in texts_:
         case = Case(texts.read_text(text))
         seen |= {rule.ask.__name__ for rule in rules.RULES if next(rule.ask(case), None)}
-    elsewhere = {"driver", "clamp", "uncore", "invariance", "guest", "bias", "shallow_only"}
+    elsewhere = {"driver", "clamp", "uncore", "invariance", "guest", "bias", "shallow_only", "below"}
     assert {rule.ask.__name__ for rule in rules.RULES} - seen <= elsewhere
 
 
@@ -328,7 +340,7 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     text = capsys.readouterr().out
     number = next(n for n, line in enumerate(path.read_text().splitlines(), 1)
                   if "max_perf_pct" in line)
-    assert f"{path}:{number}:" in text and "    echo 100 > /sys/" in text
+    assert f"      line {number}: " in text and "    echo 100 > /sys/" in text
     assert cli.main(["explain", "--json", str(path)]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["limiters"][0]["kind"] == "max-perf-pct"
