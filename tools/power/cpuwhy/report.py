@@ -56,15 +56,16 @@ def wrapped(text: str, indent: int = 0, hang: int = 0) -> None:
                                   break_on_hyphens=False)))
 
 
-def _line(line: Where) -> None:
-    """Where it stands and what stands there."""
+def _line(line: Where, alone: bool) -> None:
+    """Where it stands and what stands there; @alone: there is one file, so it needs no name."""
+    place = f"line {line.line}" if alone and line.line else shown(str(line))
     text = textwrap.shorten(said(line), LONGEST)
-    for part in textwrap.wrap(f"{shown(str(line))}: {text}", max(_width() - INDENT, 30),
+    for part in textwrap.wrap(f"{place}: {text}", max(_width() - INDENT, 30),
                               subsequent_indent="  ", break_on_hyphens=False):
         print(" " * INDENT + _coloured(part, 2))
 
 
-def finding(found: Finding, lines: bool) -> None:
+def finding(found: Finding, lines: bool, alone: bool = False) -> None:
     first, *more = textwrap.wrap(f"{found.about}: {found.says}", max(_width() - INDENT, 30),
                                  break_on_hyphens=False)
     says = first[len(found.about):] if first.startswith(found.about) else first
@@ -73,16 +74,16 @@ def finding(found: Finding, lines: bool) -> None:
     for line in more:
         print(" " * INDENT + line)
     for where in found.lines if lines else ():
-        _line(where)
+        _line(where, alone)
     if found.remedy:        # commands are to be copied, so they are not broken
         print(f"{' ' * INDENT}{_coloured(found.remedy, 2)}")
 
 
-def _notes(found: Iterable[Finding], lines: bool) -> None:
+def _notes(found: Iterable[Finding], lines: bool, alone: bool = False) -> None:
     for note in found:
         wrapped(f"{note.about}: {note.says}", 0, 2)
         for where in note.lines if lines else ():
-            _line(where)
+            _line(where, alone)
 
 
 def _line_data(line: Where) -> dict[str, Any]:
@@ -121,6 +122,7 @@ def explain(what: Explanation, data: bool) -> None:
             "not_read": list(map(shown, what.unread)),
             "doubts": list(map(shown, what.doubts)), "limiters": list(map(as_data, what.limiters)),
             "earlier": list(map(as_data, what.earlier)),
+            "verdict": "" if what.limiters else what.verdict,
             "notes": list(map(as_data, what.notes)),
             "missing": [{"what": name, "command": command} for name, command in what.missing]},
             indent=1))
@@ -132,18 +134,25 @@ def explain(what: Explanation, data: bool) -> None:
     for text in what.doubts:
         wrapped(f"doubtful: {text}", 0, 2)
     print()
-    _notes(what.notes, True)
-    if what.notes:
+    alone = len({line.file for one in what.limiters + what.earlier + what.notes
+                 for line in one.lines}) == 1
+    # Is there a loss; then what causes it; then what is often mistaken for a cause.
+    clock = [note for note in what.notes if note.about == "clock"]
+    _notes(clock, True, alone)
+    if clock:
         print()
     for one in what.limiters:
-        finding(one, True)
+        finding(one, True, alone)
     if not what.limiters:
         wrapped(what.verdict)
+    if others := [note for note in what.notes if note.about != "clock"]:
+        print()
+        _notes(others, True, alone)
     if what.earlier:
         print()
         wrapped("Earlier, not now:")
         for one in what.earlier:
-            finding(one, True)
+            finding(one, True, alone)
     if what.missing:
         print()
         wrapped("To be sure, this is missing:" if what.limiters else "This is missing:")
