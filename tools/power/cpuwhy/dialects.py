@@ -315,7 +315,8 @@ class Reader:
                         self.where)
 
     def _columns(self, text: str) -> bool:
-        words = text.split()
+        # Versions glue a column's name to the next
+        words = re.sub(r"(?<=MHz)(?=[A-Z])", " ", text).split()
         if len(words) < 3 or not {"Avg_MHz", "Bzy_MHz", "Busy%", "%Busy"} & set(words):
             return False
         self.table = Table(words)
@@ -327,6 +328,11 @@ class Reader:
     def _row(self, text: str) -> bool:
         cells = text.split("\t") if self.tabs and "\t" in text else text.split()
         table = self.table
+        if table is not None and len(cells) > len(table.columns) and not re.match(
+                r"[-\d]", cells[len(table.columns)]):
+            del cells[len(table.columns):]      # a remark behind the row
+        if cells[0].startswith("^C"):
+            cells[0] = cells[0][2:]
         if table is None or len(cells) < 2 or len(cells) > len(table.columns) or not re.match(
                 r"-$|-?\d+(\.\d+)?$", cells[0].strip()):
             return False

@@ -53,12 +53,14 @@ def _small(m: Material) -> set[int]:
     found = {cpu for cpu, place in m.logical.items() if place.small}
     limit = m.value(0x650) & 0xFF if m.known("model") in HYBRID else 0
     if not found and limit:
-        # E-cores have no higher clock than this
-        tops = {cpu: fact.value for cpu, fact in m.per_cpu("cpufreq/cpuinfo_max_freq").items()}
-        found = {cpu for cpu, top in tops.items()
-                 if top.isdigit() and int(top) <= limit * 100_000}
-        if len(found) == len(tops):
-            return set()
+        # E-cores have no higher clock than this; CPPC counts P-cores' clocks in smaller steps
+        for name, unit in (("cpufreq/cpuinfo_max_freq", 100_000), ("acpi_cppc/highest_perf", 1)):
+            tops = {cpu: int(fact.value) for cpu, fact in m.per_cpu(name).items()
+                    if fact.value.isdigit()}
+            found = {cpu for cpu, top in tops.items() if top <= limit * unit}
+            if tops and len(found) < len(tops):
+                break
+            found = set()
     return found
 
 
@@ -152,8 +154,8 @@ def state_name(name: str, desc: str, atom: bool = False) -> str:
     """Of an idle state; one that firmware has numbered (C3_ACPI) by what it enters. @atom:
     on Silvermont and Airmont."""
     hint = mwait_hint(desc)
-    plain = re.sub(r"\W|_ACPI", "", name)
-    if not name.endswith("_ACPI") and not re.search(r"\bACPI\b", desc) or hint is None:
+    plain = re.sub(r"\W|_?ACPI$", "", name)
+    if not name.endswith("ACPI") and not re.search(r"\bACPI\b", desc) or hint is None:
         return plain
     if hint == 1:
         return "C1E"

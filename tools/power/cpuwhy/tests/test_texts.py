@@ -69,8 +69,9 @@ def test_a_register_that_is_cut_is_none(text: str) -> None:
 
 
 LSCPU = {
-    "German": "Anbieterkennung: GenuineIntel\nModellname: Intel(R) X\nProzessorfamilie: 6\nModell: 142\n"
-              "Thread(s) pro Kern: 2\nKern(e) pro Socket: 4\nSockel: 1\nStepping: 11\n",
+    "German": "Anbieterkennung: GenuineIntel\nModellname: Intel(R) X\nProzessorfamilie: 6\n"
+              "Modell: 142\nThread(s) pro Kern: 2\nKern(e) pro Socket: 4\nSockel: 1\n"
+              "Stepping: 11\n",
     "Spanish": "ID de fabricante: GenuineIntel\nNombre del modelo: X\nFamilia de CPU: 6\n"
                "Modelo: 142\nHilo(s) de procesamiento por núcleo: 2\nNúcleo(s) por «socket»: 4\n"
                "«Socket(s)»                         1\nRevisión: 11\n",
@@ -81,18 +82,19 @@ LSCPU = {
                "Потоков на ядро: 2\nЯдер на сокет: 4\nСокетов: 1\nСтеппинг: 11\n",
     "Polish": "Wątków na rdzeń: 2\nRdzeni na gniazdo: 4\nGniazd: 1\nID producenta: GenuineIntel\n"
               "Rodzina CPU: 6\nModel: 142\nNazwa modelu: X\nWersja: 11\n",
-    "Chinese": "厂商 ID： GenuineIntel\nCPU 系列： 6\n型号： 142\n每个核的线程数： 2\n每个座的核数： 4\n"
-               "座： 1\n步进： 11\n",
-    "Japanese": "コアあたりのスレッド数:2\nソケットあたりのコア数:4\nSocket(s): 1\nベンダーID: GenuineIntel\n"
-                "CPUファミリー: 6\nモデル: 142\nステッピング: 11\n",
+    "Chinese": "厂商 ID： GenuineIntel\nCPU 系列： 6\n型号： 142\n每个核的线程数： 2\n"
+               "每个座的核数： 4\n座： 1\n步进： 11\n",
+    "Japanese": "コアあたりのスレッド数:2\nソケットあたりのコア数:4\nSocket(s): 1\n"
+                "ベンダーID: GenuineIntel\nCPUファミリー: 6\nモデル: 142\nステッピング: 11\n",
     "unknown, since 2.37": "A: x86_64\nB: 8\nC: 0-7\nD: GenuineIntel\nE: Intel(R) X\nF: 6\nG: 142\n"
                            "H: 2\nI: 4\nJ: 1\nK: 11\n",
     "unknown, before": "A: x86_64\nB: 8\nC: 0-7\nD: 2\nE: 4\nF: 1\nG: GenuineIntel\nH: 6\nI: 142\n"
                        "J: Intel(R) X\nK: 11\n",
     "JSON": '{"lscpu": [\n{"field": "Vendor ID:", "data": "GenuineIntel",\n "children": [\n'
             '{"field": "CPU family:", "data": "6"},\n{"field": "Model:", "data": "142"},\n'
-            '{\n"field": "Thread(s) per core:",\n"data": "2"\n},{\n"field": "Core(s) per socket:",\n'
-            '"data": "4"},\n{"field": "Socket(s):", "data": "1"},\n{"field": "Stepping:", '
+            '{\n"field": "Thread(s) per core:",\n"data": "2"\n},{\n'
+            '"field": "Core(s) per socket:",\n"data": "4"},\n'
+            '{"field": "Socket(s):", "data": "1"},\n{"field": "Stepping:", '
             '"data": "11"}\n',
 }
 
@@ -130,7 +132,8 @@ FILES = {
     "scaling_governor:powersave\n": "powersave",
     "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor = powersave\n": "powersave",
     "==> /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor <==\npowersave\n\n": "powersave",
-    "$ cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n$ ls\nx\n": "powersave",
+    "$ cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n$ ls\nx\n":
+        "powersave",
     "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n": "powersave",
     "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor:powersave\n": "powersave",
     "rw|/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor|powersave\n": "powersave",
@@ -146,6 +149,16 @@ def test_a_pattern_in_the_order_of_the_shell() -> None:
     lines = "".join(f"{cpu}\n" for cpu in (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9))
     m = read("# cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor\n" + lines)
     assert [m.file(GOVERNOR.format(cpu)) for cpu in range(12)] == [str(n) for n in range(12)]
+
+
+def test_rows_of_tables_as_people_paste_them() -> None:
+    m = read("Core    CPU     Busy%   GFXAMHzPkg%pc2 PkgWatt\n"
+             "-       -       100.00  150   0.00     6.22\n"
+             "0       0       99.00   150   0.10     6.22    <<< one busy\n"
+             "^C0       2       98.00\n")
+    assert m.tables[0].columns == ["Core", "CPU", "Busy%", "GFXAMHz", "Pkg%pc2", "PkgWatt"]
+    assert [row.get("PkgWatt") for row, _ in m.tables[0].rows] == ["6.22", "6.22", None]
+    assert {cpu: place.core for cpu, place in m.logical.items()} == {0: 0, 2: 0}
 
 
 def test_sysctl() -> None:
@@ -181,7 +194,7 @@ def test_a_table_is_not_taken_for_numbered_lines() -> None:
 
 def tar(members: dict[str, str], mode: str = "w") -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:      # type: ignore[call-overload]
+    with tarfile.open(fileobj=out, mode=mode) as archive:
         for name, text in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(text.encode())

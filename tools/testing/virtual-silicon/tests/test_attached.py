@@ -155,6 +155,14 @@ def test_hybrid_by_the_clocks_of_its_cpus() -> None:
     assert (made(text).cores, made(text).classes[0].cores) == (24, 16)
 
 
+def test_hybrid_by_cppc() -> None:
+    """As in a report: 61 and 46 with the highest ratios 54 and 46."""
+    text = data("arrow-lake", "arrow-lake-idle") + "".join(
+        f"cpu {cpu} pkg 0 core {cpu} thread 0\n/sys/devices/system/cpu/cpu{cpu}/acpi_cppc/"
+        f"highest_perf:{61 if cpu < 8 else 46}\n" for cpu in range(24))
+    assert (made(text).cores, made(text).classes[0].cores) == (24, 16)
+
+
 def test_states_that_firmware_numbers() -> None:
     """What MWAIT's hint enters counts."""
     m = made(data("arrow-lake", "arrow-lake-idle", "arrow-lake-lscpu") + ATOM)

@@ -36,7 +36,8 @@ def fail(d: Material, where: Where | None, reason: str) -> UsageError:
 def check(d: Material) -> None:
     """UsageError for what a reader of the text would not take for one whole machine's."""
     for what, where in d.cut:
-        whole = ("; if it is whole, end it with a newline" if d.end and (where.file, where.line) == (d.end.file, d.end.line) else "")
+        at_end = d.end and (where.file, where.line) == (d.end.file, d.end.line)
+        whole = "; if it is whole, end it with a newline" if at_end else ""
         raise fail(d, where, f"{what} is cut off{whole}")
     for what, one, other in d.conflicts:
         raise fail(d, other.where, f"{what} {other.value}, but {one.value} at {one.where}: these "
