@@ -59,8 +59,9 @@ class Line:
         figures = f"{name} {self.base:10.4g} {self.patched:10.4g}"
         if self.ratio is None:
             return f"{figures}  {self.verdict}"
-        return (f"{figures} {self.ratio.value:6.3f} {self.ratio.low:6.3f} to"
-                f" {self.ratio.high:5.3f}  {self.verdict}")
+        high = f"{self.ratio.high:.3f}"[:5].rstrip(".")     # of two runs it may be thousands
+        return (f"{figures} {self.ratio.value:6.3f} {self.ratio.low:6.3f} to {high:5}"
+                f"  {self.verdict}")
 
 
 def line(runs: Sequence[Run], load: str, measure: str) -> Line:

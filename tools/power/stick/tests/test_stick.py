@@ -153,6 +153,13 @@ def test_a_wide_interval_is_no_same() -> None:
     assert report.verdict(stats.Ratio(1.0, 0.5, 2.0)) == "undecided"
 
 
+def test_a_line_is_no_longer_than_a_screen() -> None:
+    for high, said in ((1.0364, "1.036"), (61.7712, "61.77"), (7079.37, "7079"), (15779.1, "15779")):
+        line = str(report.Line("cyclictest", "performance", 0.05961, 1.234e-05,
+                               stats.Ratio(0.66, 0.007, high), "undecided"))
+        assert len(line) <= 80 and line.split()[-2:] == [said, "undecided"]
+
+
 def test_one_run_of_each_has_figures() -> None:
     found = str(report.line([run(1, "base", 3), run(2, "patched", 4)], "pipe", "per watt"))
     assert found.split() == ["pipe", "per", "watt", "3", "4", "too", "few", "runs"]
