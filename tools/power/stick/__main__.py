@@ -174,6 +174,9 @@ def only_probe(said: Mapping[str, str]) -> None:
     headline("measures this machine", seconds)
     text = probed(seconds)
     tell(text)
+    for console in filter(is_screen, consoles()):
+        if text.count("\n") >= size(console)[0]:     # what is for people comes first there
+            put(console, "".join(f"{row}\n" for row in text.splitlines() if row[:2] == "# "))
     if "form =" in text:
         form.check(text)
     device = medium.wait(10)

@@ -154,7 +154,7 @@ def test_a_wide_interval_is_no_same() -> None:
 
 
 def test_a_line_is_no_longer_than_a_screen() -> None:
-    for high, said in ((1.0364, "1.036"), (61.7712, "61.77"), (7079.37, "7079"), (15779.1, "15779")):
+    for high, said in ((1.0364, "1.036"), (61.7712, "61.77"), (7079.37, "7079"), (15779., "15779")):
         line = str(report.Line("cyclictest", "performance", 0.05961, 1.234e-05,
                                stats.Ratio(0.66, 0.007, high), "undecided"))
         assert len(line) <= 80 and line.split()[-2:] == [said, "undecided"]
@@ -250,6 +250,19 @@ def test_the_result_is_on_the_screen(rows: int, head: bool, picture: bool, whole
     assert ("#" * 40 in shown) == picture
     said = (tmp_path / "ttyS0").read_text().replace("\r", "")
     assert whole in said and qr in said and report.code(whole) in said
+
+
+def test_a_probe_is_told_on_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sentences, which are before a hundred lines of figures."""
+    consoles = Consoles(tmp_path, 25)
+    monkeypatch.setattr(menu, "consoles", consoles.names)
+    monkeypatch.setattr(medium, "wait", lambda seconds: None)
+    text = "# A CPU.\n# To wake from C6 takes 207 us.\n\n" + "figure = 1\n" * 100
+    monkeypatch.setattr(menu, "probed", lambda seconds: text)
+    with pytest.raises(Fail, match="no partition"):
+        menu.only_probe({})
+    assert {"# A CPU.", "# To wake from C6 takes 207 us."} <= set(consoles.shown()[-25:])
+    assert (tmp_path / "ttyS0").read_text().count("# A CPU.") == 1
 
 
 def test_the_screen_says_what_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
