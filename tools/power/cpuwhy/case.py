@@ -257,13 +257,16 @@ class Case:
             "cor", row.get("cr", row["CPU"])))) for row, _ in self.rows
             if row.get("CPU", "").isdigit() and cell(row, *SHARE) >= 20})
 
+    @property
+    def hybrid(self) -> bool:
+        return bool(self.material.known("hybrid")) or bool(self.reads(0x650))
+
     def expected(self, row: Busy) -> tuple[float, str]:
         """(MHz that a busy CPU should have, what says so); 0 if nothing does."""
         base = self.base_ratio * self.bus
         if self.turbo_off and base:
             return base, "the base clock"
-        hybrid = bool(self.material.known("hybrid")) or bool(self.reads(0x650))
-        if self.bins and self.active and not hybrid:
+        if self.bins and self.active and not self.hybrid:
             ratio = next((mhz for cores, mhz in self.bins if cores >= self.active),
                          self.bins[-1][1])
             return ratio, (f"the highest with {self.active} active"
@@ -273,7 +276,10 @@ class Case:
     @cached_property
     def losses(self) -> list[tuple[Busy, float, str]]:
         """Busy CPUs whose clock is below what it should be."""
-        found = [(row, *self.expected(row)) for row in self.busy]
+        rows = self.busy
+        if self.hybrid and rows:        # which of them are of E-cores is not known
+            rows = [max(rows, key=lambda row: row.mhz)]
+        found = [(row, *self.expected(row)) for row in rows]
         return [(row, mhz, what) for row, mhz, what in found if row.mhz < (1 - LOSS) * mhz]
 
     @cached_property

@@ -207,7 +207,8 @@ class Power:
 def power_limits(case: Case) -> list[Power]:
     found = []
     units = case.material.register(0x606)
-    for read in case.reads(0x610)[:1] if units else ():
+    # Silvermont's unit is another.
+    for read in case.reads(0x610)[:1] if units and case.model not in ATOMS else ():
         assert units
         unit = 1 / 2 ** bits(units.value, 3, 0)
         for which, low in (("PL1", 0), ("PL2", 32)):
@@ -233,7 +234,7 @@ def power_limits(case: Case) -> list[Power]:
 def rated(case: Case) -> tuple[float, tuple[Where, ...]]:
     """(W of TDP, its line); 0 if nothing says it."""
     info, units = case.material.register(0x614), case.material.register(0x606)
-    if info and units and (watts := bits(info.value, 14, 0) / 2 ** bits(units.value, 3, 0)):
+    if info and units and case.model not in ATOMS and (watts := bits(info.value, 14, 0) / 2 ** bits(units.value, 3, 0)):
         return watts, (info.where,)
     for path in case.material.sysfs:
         if re.search(r"intel-rapl:\d+/constraint_0_max_power_uw$", path) and case.number(path):
@@ -264,8 +265,11 @@ def power(case: Case) -> Findings:
             if lowest and drawn and drawn[0] < 0.8 * lowest.watts:
                 drawing += (", less than that, so another limit acts too (cTDP, firmware, the copy"
                             " in MMIO)")
-            yield Finding("power", f"limit {which}{size}{' and' * bool(size)} holds the clock"
-                          f" now{drawing}{locked}", "slow", remedy, "now",
+            # The status of heat and power does not tell which of the limits it is.
+            name = f"limit {which}" if at_limit or any(s.key == which for s in now) else \
+                f"a power limit holds the clock now; {which}"
+            holds = f"{' and' * bool(size)} holds the clock now" if name.startswith("limit") else ""
+            yield Finding("power", f"{name}{size}{holds}{drawing}{locked}", "slow", remedy, "now",
                           tuple(dict.fromkeys((*why[:2], *lines[:1], *drawn_line))))
             continue
         yield from _history(found, "power", f"limit {which} held the clock")

@@ -99,6 +99,15 @@ def governor_name(case: Case) -> Findings:
                       " clock", "note", lines=tuple(group.lines[:1]))
 
 
+def battery(case: Case) -> Findings:
+    for path, fact in case.material.sysfs.items():
+        match = re.fullmatch(r"(class/power_supply/[^/]+)/type", path)
+        if match and fact.value == "Mains" and case.text(f"{match[1]}/online") == "0":
+            yield Finding("power", "it runs on battery", "note",
+                          lines=case.where(f"{match[1]}/online"))
+            return
+
+
 def guest(case: Case) -> Findings:
     if case.virtual and not case.has(rf"{CPUS}/(cpu\d+/)?cpufreq/"):
         yield Finding("clock", "a virtual machine: without cpufreq its clocks are the host's",
@@ -216,7 +225,7 @@ def boost(case: Case) -> Findings:
         return
     if not by_firmware:
         yield from _i7z(case)
-    if by_firmware and (has or case.bins):
+    if by_firmware and (has or case.bins or not case.flags):
         yield Finding("limits", "turbo is switched off by firmware or a program (bit 38 of"
                       " register 0x1a0)", "slow",
                       f"wrmsr -a 0x1a0 {case.material.value(0x1A0) & ~(1 << 38):#x}"

@@ -175,6 +175,8 @@ def package_states(case: Case) -> Findings:
     off = next(iter(disabled(case)), None)
     if not blocked and off:
         blocked = f"; {off.says}"
+    if case.virtual:
+        return
     rows = [(row, line) for row, line in case.rows
             if any(PACKAGE.fullmatch(name) for name in row)
             and 0 < (cell(row, *SHARE) or 100) < 10]

@@ -264,6 +264,7 @@ WANTED = re.compile(
     r"|cpu\d+/(?:online|cpu_capacity|(?:cpufreq|topology|acpi_cppc|thermal_throttle)/.+"
     r"|cpuidle/state\d+/[^/]+|microcode/version"
     r"|power/(?:energy_perf_bias|pm_qos_resume_latency_us)))$"
+    r"|devices/system/cpu/intel_uncore_frequency/[^/]+/(?:initial_)?(?:max|min)_freq_khz$"
     r"|devices/(?:cpu_core|cpu_atom|cpu_lowpower)/cpus$"
     r"|devices/system/clocksource/clocksource0/\w+$"
     r"|class/(?:powercap|thermal|power_supply)/[^/]+/(?:name|enabled|type|mode|policy|temp"

@@ -52,7 +52,8 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
     ([("LIMIT_REASONS, 0x00000000", "LIMIT_REASONS, 0x00000800")],
      "power-limit", "limit PL2 is 81.2 W and holds the clock now", "LIMIT_REASONS", ""),
     ([("THERM_STATUS: 0x88280000", "THERM_STATUS: 0x88280400"), slow(watts=20)],
-     "power-limit", "another limit acts too", "THERM_STATUS", ""),
+     "power-limit", "a power limit holds the clock now; PL1 is 65 W: 20 W drawn, less than that, so"
+     " another limit acts too", "THERM_STATUS", ""),
     ([slow(watts=64.5)], "power-limit", "PL1 is 65 W and holds the clock now: 64.5 W drawn",
      "PKG_POWER_LIMIT", ""),
     ([("intel-rapl-mmio:0/constraint_0_power_limit_uw:65", "intel-rapl-mmio:0/"
@@ -151,6 +152,10 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
      " a device", "1.50", "ltr_show"),
     ([(re.escape(table()), table(1200, 1.5, c6=95)), ("limit=6 .pc8", "limit=0 (pc0")],
      "package-idle", "firmware allows none (package limit pc0)", "1.50", ""),
+    ([(f"({CPU}/intel_pstate/status)", f"{CPU}/intel_uncore_frequency/package_00_die_00/"
+       f"max_freq_khz:1200000\n{CPU}/intel_uncore_frequency/package_00_die_00/"
+       r"initial_max_freq_khz:2400000\n\1")],
+     "uncore", "may have 1200 MHz of 2400", "max_freq_khz", "echo 2400000"),
     ([("current_clocksource:tsc", "current_clocksource:hpet")],
      "clock-source", "clocksource hpet", "hpet", ""),
 ]
@@ -269,6 +274,21 @@ def test_a_part_without_turbo_is_no_fault() -> None:
     assert of(cpuinfo.replace("hwp", "hwp ida") + f"{CPU}/intel_pstate/no_turbo:1\n").limiters
 
 
+def test_on_battery() -> None:
+    ac = "/sys/class/power_supply/AC/"
+    assert [n.kind for n in of(f"{ac}type:Mains\n{ac}online:0\n").notes] == ["battery"]
+    assert not of(f"{ac}type:Mains\n{ac}online:1\n").notes
+
+
+def test_the_slow_cores_of_a_hybrid_are_no_loss() -> None:
+    rows = table(3700).splitlines()
+    rows[3:] = [row.replace("3700", "2500") for row in rows[3:]]
+    text = changed((re.escape(table()), "\n".join(rows) + "\n"))
+    assert of(text).notes[0].when == "now"
+    hybrid = text + "cpu0: MSR_SECONDARY_TURBO_RATIO_LIMIT: 0x1919191919191919\n"
+    assert of(hybrid).notes[0].when == "set"
+
+
 def test_desired_is_the_drivers_in_passive_mode() -> None:
     text = changed(("HWP_REQUEST: 0x80002808", "HWP_REQUEST: 0x800a2808"),
                    ("scaling_driver:intel_pstate", "scaling_driver:intel_cpufreq"),
@@ -320,7 +340,8 @@ def test_every_rule_has_its_limiter_here() -> None:
     for text in texts_:
         case = Case(texts.read_text(text))
         seen |= {rule.ask.__name__ for rule in rules.RULES if next(rule.ask(case), None)}
-    elsewhere = {"driver", "clamp", "uncore", "invariance", "guest", "bias", "shallow_only", "below"}
+    elsewhere = {"driver", "clamp", "invariance", "guest", "bias", "shallow_only", "below",
+                 "battery"}
     assert {rule.ask.__name__ for rule in rules.RULES} - seen <= elsewhere
 
 
