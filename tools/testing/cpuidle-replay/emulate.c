@@ -28,6 +28,17 @@ bool tick_nohz_idle_got_tick(void)
 	return got_tick;
 }
 
+bool tick_nohz_full_cpu(int cpu)
+{
+	(void)cpu;
+	return emu.run->nohz_full;
+}
+
+bool need_resched(void)
+{
+	return emu.task;
+}
+
 static s64 until(s64 when)
 {
 	return when == KTIME_MAX ? KTIME_MAX : when - emu.idle_entry;

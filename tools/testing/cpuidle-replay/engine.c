@@ -163,7 +163,9 @@ static s64 poll_limit(const struct run *run, const struct cpuidle_device *dev)
 /* The tick as it is when the idle loop asks about @p for the first time. */
 void engine_start_period(const struct idle_period *p, bool first)
 {
-	if (first)
+	if (emu.run->nohz_full)
+		emu.tick_stopped = true;
+	else if (first)
 		emu.tick_stopped = p->flags & FLAG_TICK_STOPPED;
 	else if (!(p->flags & FLAG_CONTINUES))
 		emu.tick_stopped = false;
@@ -232,6 +234,7 @@ static int decide(const struct run *run, struct result *res,
 	dev->last_residency_ns = rest + exit_latency(run, idx);
 	emu.idle_entry = max(end, entered);
 	emu.now = emu.idle_entry + exit_latency(run, idx);
+	emu.task = end == wakeup && emu.period->flags & FLAG_TASK;
 	if (run->gov->reflect)
 		run->gov->reflect(dev, idx);
 

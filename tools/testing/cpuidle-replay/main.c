@@ -22,6 +22,7 @@ static const char usage[] =
 	"  --list-states        list the names of state tables and exit\n"
 	"  --latency-ns N       latency limit (default: none)\n"
 	"  --hz N               tick rate (default: the trace's)\n"
+	"  --nohz-full          the tick is always stopped\n"
 	"  --exit-latency full|half|PERCENT\n"
 	"                       how much of what the driver states it takes to leave\n"
 	"                       a state, in time and energy (default: full)\n"
@@ -105,6 +106,7 @@ struct options {
 	enum transition_model transition;
 	struct costs costs;
 	double slow;
+	bool nohz_full;
 	bool json;
 };
 
@@ -204,8 +206,8 @@ static int set_factor(double *factor, const char *text, double least, double mos
 static int parse_options(struct options *opt, int argc, char **argv)
 {
 	enum {
-		GOVERNOR = 1, STATES, LIST, LATENCY, HZ, SHARE, TRANSITION, OVERHEAD,
-		TICK_STOP, TICK_RESTART, TICK, SLOW, PRICE, JSON, HELP
+		GOVERNOR = 1, STATES, LIST, LATENCY, HZ, NOHZ_FULL, SHARE, TRANSITION,
+		OVERHEAD, TICK_STOP, TICK_RESTART, TICK, SLOW, PRICE, JSON, HELP
 	};
 	static const struct option longs[] = {
 		{ "governor", required_argument, NULL, GOVERNOR },
@@ -213,6 +215,7 @@ static int parse_options(struct options *opt, int argc, char **argv)
 		{ "list-states", no_argument, NULL, LIST },
 		{ "latency-ns", required_argument, NULL, LATENCY },
 		{ "hz", required_argument, NULL, HZ },
+		{ "nohz-full", no_argument, NULL, NOHZ_FULL },
 		{ "exit-latency", required_argument, NULL, SHARE },
 		{ "transition", required_argument, NULL, TRANSITION },
 		{ "overhead-ns", required_argument, NULL, OVERHEAD },
@@ -241,6 +244,9 @@ static int parse_options(struct options *opt, int argc, char **argv)
 			break;
 		case HZ:
 			err = set_hz(opt, optarg);
+			break;
+		case NOHZ_FULL:
+			opt->nohz_full = true;
 			break;
 		case SHARE:
 			err = set_share(opt, optarg);
@@ -329,6 +335,7 @@ static void replay_one(const struct options *opt, const struct trace *trace,
 		.latency_percent = opt->latency_percent,
 		.price = opt->price,
 		.costs = opt->costs,
+		.nohz_full = opt->nohz_full,
 	};
 	struct result least;
 	size_t g;

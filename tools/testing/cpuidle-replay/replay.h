@@ -134,6 +134,7 @@ struct run {
 	unsigned int latency_percent;
 	double price;
 	struct costs costs;
+	bool nohz_full;
 };
 
 /**
@@ -186,6 +187,7 @@ struct emulation {
 	bool can_stop_tick;
 	bool tick_stopped;
 	bool got_tick;
+	bool task;		/* one is to run */
 };
 
 extern struct emulation emu;

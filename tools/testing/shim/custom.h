@@ -29,6 +29,8 @@ extern bool tick_nohz_enabled;
 u64 local_clock(void);
 bool tick_nohz_tick_stopped(void);
 bool tick_nohz_idle_got_tick(void);
+bool tick_nohz_full_cpu(int cpu);
+bool need_resched(void);
 ktime_t tick_nohz_get_sleep_length(ktime_t *delta_next);
 bool kvm_para_available(void);
 
