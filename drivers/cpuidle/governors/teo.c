@@ -26,18 +26,20 @@
  * polling state), or something else. In a new situation only the shallowest state
  * is worth entering. An idle time that the timer ended says only that nothing came
  * until then, so it lowers no score. One that the tick or a time limit ended
- * continues: the governor is asked again, and once something else ends it, all
- * decisions since its beginning learn from the whole.
+ * without a task to run continues: the governor is asked again, and once something
+ * else ends it, all decisions since its beginning learn from the whole.
  *
  * *The tick* is stopped if the next timer is at least a period away and stopping
  * gains, like a state that needs a quarter of a period. It ends a stay that turns out
  * too long, so it is kept while a state deeper than the one that is entered could
  * become worth it before the timer. A tick for nothing costs, too: it is stopped once
  * idle times that were as expected, less the longer ones, add up to the time to the
- * timer. If the state that is entered needs more than a tick period, the time to the
- * timer alone decides instead, as it does after ticks or time limits in a row (at least
- * three, and as many as there are ticks in what the deepest state needs), or if the tick
- * is stopped already and the timer is more than a period away.
+ * timer, or to two seconds. If the state that is entered needs more than a tick period,
+ * the time to the timer alone decides instead, as it does after ticks or time limits in
+ * a row (at least three, and as many as there are ticks in what the deepest state needs),
+ * or if the tick is stopped already and the timer is more than a period away. On
+ * nohz_full CPUs that is always so; there what was learned decides, and a stay that is
+ * too long lasts until the next interrupt.
  *
  * *The exit latency* of the driver is the worst case, often two or three times
  * what is seen. It is part of the measured idle time, so the governor observes it
@@ -51,6 +53,7 @@
 #include <linux/cpuidle.h>
 #include <linux/jiffies.h>
 #include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/tick.h>
 
@@ -60,7 +63,7 @@
 enum teo_end {
 	TEO_END_OTHER,
 	TEO_END_TIMER,
-	TEO_END_SAFETY_NET,	/* own tick or time limit: it continues */
+	TEO_END_SAFETY_NET,	/* own tick or time limit, no task: it continues */
 	TEO_END_NR
 };
 
@@ -68,9 +71,6 @@ enum teo_end {
 
 /* Situations of one idle time that are remembered. */
 #define TEO_PENDING		5
-
-/* Idle again this soon after a safety net: no task ran. */
-#define TEO_SAME_IDLE_NS	(50 * NSEC_PER_USEC)
 
 /**
  * struct teo_pending - a situation whose idle time is not over
@@ -153,7 +153,7 @@ static void teo_observe_latency(struct teo_cpu *cpu, int state, s64 due,
 
 /* Learn from the result of the last decision. */
 static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
-		       int state, u64 now)
+		       int state)
 {
 	s64 worst = drv->states[state].exit_latency_ns;
 	u64 first = cpu->pending[0].start, last = cpu->asked;
@@ -164,12 +164,8 @@ static void teo_update(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 		teo_learn_all(cpu, last + idle, true);
 	} else if (cpu->end == TEO_END_OTHER) {
 		teo_learn_all(cpu, last + idle, false);
-	} else {
-		if (cpu->delta < cpu->measured)
-			teo_observe_latency(cpu, state, cpu->delta, worst);
-		/* It may have made a task run, which ended the idle time. */
-		if ((s64)(now - last) - cpu->measured > TEO_SAME_IDLE_NS)
-			teo_learn_all(cpu, last + cpu->measured, false);
+	} else if (cpu->delta < cpu->measured) {
+		teo_observe_latency(cpu, state, cpu->delta, worst);
 	}
 	cpu->last_class = teo_class(idle + last - first);
 }
@@ -190,11 +186,11 @@ static noinline void teo_not_entered(struct teo_cpu *cpu)
 }
 
 static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
-			 struct cpuidle_device *dev, u64 now)
+			 struct cpuidle_device *dev)
 {
 	if (cpu->reflected) {
 		cpu->reflected = false;
-		teo_update(cpu, drv, dev->last_state_idx, now);
+		teo_update(cpu, drv, dev->last_state_idx);
 	} else if (cpu->nr_pending) {
 		teo_not_entered(cpu);
 	}
@@ -202,12 +198,15 @@ static void teo_catch_up(struct teo_cpu *cpu, struct cpuidle_driver *drv,
 
 /*
  * With the tick stopped, only the next timer is sure to end the stay in a state
- * that is too shallow. If it is far away, let it alone decide.
+ * that is too shallow. If it is far away, let it alone decide. A nohz_full CPU never
+ * has a tick and often no timer: it would enter the deepest state always. It is set
+ * apart for latency, so there the stay may be too long.
  */
 static bool teo_trust_timer(const struct teo_cpu *cpu, bool tick_stopped)
 {
 	return cpu->safety_nets >= cpu->nets ||
-	       (tick_stopped && cpu->sleep > TICK_NSEC);
+	       (tick_stopped && cpu->sleep > TICK_NSEC &&
+		!tick_nohz_full_cpu(smp_processor_id()));
 }
 
 /* Polling needs no timer: it ends by itself, and keeps the tick. */
@@ -264,7 +263,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	u64 now = local_clock();
 	struct teo_row *row;
 
-	teo_catch_up(cpu, drv, dev, now);
+	teo_catch_up(cpu, drv, dev);
 	row = &cpu->row[cpu->last_class * TEO_END_NR + cpu->end];
 	teo_note_decision(cpu, now, row);
 
@@ -292,7 +291,7 @@ static void teo_reflect(struct cpuidle_device *dev, int state)
 	if (teo_timer_ended(cpu->measured, cpu->sleep)) {
 		cpu->end = TEO_END_TIMER;
 		cpu->safety_nets = 0;
-	} else if (got_tick || dev->poll_time_limit) {
+	} else if ((got_tick || dev->poll_time_limit) && !need_resched()) {
 		cpu->end = TEO_END_SAFETY_NET;
 		if (cpu->safety_nets < cpu->nets)
 			cpu->safety_nets++;

@@ -35,6 +35,9 @@
 /* A tick costs an exit and an entry: assumed to be four times a stop of the tick. */
 #define TEO_TICK_SHIFT		2
 
+/* It is kept in vain for at most this time, however far the timer is. */
+#define TEO_VAIN_MOST		(2LL * NSEC_PER_SEC)
+
 /* The states, and one for the tick. */
 #define TEO_COLUMNS		(CPUIDLE_STATE_MAX + 1)
 
@@ -267,7 +270,7 @@ static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
  *
  * Without the tick, a stay that is too long for its state lasts until the timer. So
  * the tick is kept if a deeper state could become worth it until then and the row's
- * in_vain is less. If the tick comes too soon for the state, the timer alone decides.
+ * in_vain is less than that time and than TEO_VAIN_MOST. If the tick comes too soon for the state, the timer alone decides.
  *
  * Return: the state.
  */
@@ -284,7 +287,7 @@ static inline int teo_decide(const struct cpuidle_driver *drv,
 		return state;
 	if (teo_wants_tick_stopped(row, table, sleep, tick)) {
 		*stop = true;
-		if (!row || row->in_vain >= sleep >> TEO_SUM_SHIFT ||
+		if (!row || row->in_vain >= min(sleep, TEO_VAIN_MOST) >> TEO_SUM_SHIFT ||
 		    !teo_deeper_fits(drv, dev, latency_req, table, state, sleep))
 			return state;
 		if (drv->states[state].target_residency_ns > tick)

@@ -533,6 +533,12 @@ static void test_sum(struct kunit *test)
 	teo_learn(&f->row, &f->table, 2 * MS, false);
 	decide(f, NO_LIMIT, 4000LL * SEC, 4 * MS, 4 * MS, &stop);
 	KUNIT_EXPECT_TRUE(test, stop);
+
+	/* However far the timer is, two seconds are enough. */
+	f->row.in_vain = 2 * SEC >> TEO_SUM_SHIFT;
+	decide(f, NO_LIMIT, KTIME_MAX, 4 * MS, 4 * MS, &stop);
+	KUNIT_EXPECT_TRUE(test, stop);
+	f->row.in_vain--;
 	decide(f, NO_LIMIT, KTIME_MAX, 4 * MS, 4 * MS, &stop);
 	KUNIT_EXPECT_FALSE(test, stop);
 

@@ -177,6 +177,31 @@ def far_timer(trace: Trace) -> None:
         trace.idle(3800 * US + n * 7 % 400 * US, 20000 * MS)
 
 
+def very_far_timer(trace: Trace) -> None:
+    for n in range(3000):
+        trace.idle(3000 * US + n * 7 % 400 * US, 20000 * MS)
+
+
+def task_after_tick(trace: Trace) -> None:
+    """The tick makes a task run for 30 us, so no idle time continues."""
+    for _ in range(1000):
+        trace.idle(300 * US, before_tick=300 * US)
+
+
+def messages(trace: Trace) -> None:
+    for n in range(3000):
+        trace.idle(200 * US + n % 80 * US, 20000 * MS)
+
+
+def messages_and_rests(trace: Trace) -> None:
+    """The first rest after messages is spent in C1, as no tick and no timer ends it."""
+    for _ in range(40):
+        for n in range(100):
+            trace.idle(200 * US + n % 80 * US, 20000 * MS)
+        for _ in range(20):
+            trace.idle(400 * MS, 400 * MS)
+
+
 def device(trace: Trace) -> None:
     for n in range(3000):
         trace.idle(160 * US + n % 80 * US)
@@ -222,6 +247,11 @@ CASES = {
     "some are longer": Case(some_are_longer, "{beyond}",
         lambda r: r["more"] < 1.4, ("--hz", "1000")),
     "far timer": Case(far_timer, "{client}", lambda r: r["more"] < 1.45, ("--hz", "1000")),
+    "very far timer": Case(very_far_timer, "adl", lambda r: r["more"] < 1.7, ("--hz", "1000")),
+    "task after tick": Case(task_after_tick, "spr-c02", lambda r: r["too_deep"] < 10),
+    "no tick, messages": Case(messages, "spr-c02", lambda r: r["too_deep"] < 10, ("--nohz-full",)),
+    "no tick, messages and rests": Case(messages_and_rests, "spr-c02",
+        lambda r: r["too_deep"] < 2 * 40 and r["more"] < 1.35, ("--nohz-full",)),
     "C1 of ACPI": Case(device, "{acpi}", lambda r: r["more"] < 1.1),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
