@@ -43,7 +43,7 @@ static u64 cpufreq_limit[CPUS];
 #define noinline
 #define div_u64(a, b)		((a) / (b))
 
-// FROM arch/x86/kernel/cpu/freq_sample.h: FREQ_SAMPLE_BITS freq_sample_usual freq_sample_scale freq_sample_scale_any freq_sample_mperf_max FREQ_TROUBLE_BAD FREQ_TROUBLE_LIMIT freq_trouble_bad
+// FROM arch/x86/kernel/cpu/freq_sample.h: FREQ_SAMPLE_BITS freq_sample_usual freq_sample_scale freq_sample_scale_any freq_sample_mperf_max FREQ_SAMPLE_RATIO_MAX FREQ_TROUBLE_BAD FREQ_TROUBLE_LIMIT freq_trouble_bad
 
 // FROM arch/x86/kernel/cpu/aperfmperf.c: aperfmperf
 static struct aperfmperf cpu_samples;
@@ -174,13 +174,15 @@ static void firmware_that_says_0_sets_nothing(struct kunit *test)
 #define arch_scale_freq_key	0
 #define static_branch_enable(key)	(invariant = true)
 #define static_branch_disable(key)	(invariant = false)
+#define static_key_enabled(key)		(invariant)
+#define synchronize_rcu()		(graces++)
 #define for_each_possible_cpu(cpu)	for (walks++, cpu = 0; cpu < CPUS; cpu++)
 #define for_each_cpu(cpu, mask)	for (cpu = 0; cpu < CPUS; cpu++) if ((mask)->bits >> cpu & 1)
 #define schedule_delayed_work(work, delay)	(asked++)
 #define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
 #define turbo_table_freq_max(table, cores)	((cores) == 1 ? 2048 : 1536)
 
-static unsigned int walks;
+static unsigned int walks, graces;
 static int turbo_table;
 static bool freq_max_known = true, no_turbo;
 static unsigned int freq_max;
@@ -218,6 +220,20 @@ static void the_best_cpu_decides(struct kunit *test)
 	freq_invariance_set_boost(1945);
 }
 
+/* The tick multiplies by it; CPPC tables have 32 bits. */
+static void firmware_may_say_any_number(struct kunit *test)
+{
+	static const u64 ratios[] = { 1ULL << 20, 1ULL << 32, (1ULL << 32) + 1, ~0ULL };
+	u32 kept = boost_ratio;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ratios); i++) {
+		boost_ratio = SCHED_CAPACITY_SCALE;
+		freq_invariance_set_boost(ratios[i]);
+		KUNIT_EXPECT_EQ(test, boost_ratio, (1 << 20) - 1);
+	}
+	boost_ratio = kept;
+}
+
 static void what_each_word_is(struct kunit *test)
 {
 	choose(FREQ_MAX_NOMINAL);
@@ -233,6 +249,10 @@ static void what_each_word_is(struct kunit *test)
 	choose(FREQ_MAX_OFF);
 	KUNIT_EXPECT_FALSE(test, invariant);
 	KUNIT_EXPECT_EQ(test, scale_of[2], 1024);
+	KUNIT_EXPECT_EQ(test, graces, 1);
+	limit(0xf, 2500000, true);
+	limit(0xf, 0, true);
+	KUNIT_EXPECT_EQ(test, graces, 1);
 	choose(4);
 	KUNIT_EXPECT_TRUE(test, invariant);
 }
@@ -265,7 +285,47 @@ static void callers_do_not_walk_over_cpus(struct kunit *test)
 		arch_set_cpufreq_max(&(struct cpumask){ 1 << cpu }, 2500000, true);
 	KUNIT_EXPECT_EQ(test, walks, 0);
 	KUNIT_EXPECT_EQ(test, asked, CPUS);
+	arch_set_cpufreq_max(&(struct cpumask){ 0xf }, 2500000, true);
+	KUNIT_EXPECT_EQ(test, asked, CPUS);
+	arch_set_cpufreq_max(&(struct cpumask){ 0xf }, 2500000, false);
+	KUNIT_EXPECT_EQ(test, asked, CPUS + 1);
 	limit(0xf, 0, true);
+}
+
+/* After suspend samples begin anew, also if invariance is switched on only then. */
+#define flush_delayed_work(work)	(assert(!locked), set_freq_max(NULL))
+#undef pr_info
+#define pr_info(...)
+static unsigned int resumes;
+
+static bool counters_move(void)
+{
+	return true;
+}
+
+static void register_freq_invariance_syscore(void)
+{
+	resumes++;
+}
+
+static bool locked;
+#define static_branch_enable_cpuslocked(key)	(assert(locked), invariant = true)
+#define cpus_read_lock()		(locked = true)
+#define cpus_read_unlock()		(locked = false)
+// FROM arch/x86/kernel/cpu/aperfmperf.c: freq_invariance_enable freq_invariance_start
+
+static void a_resume_is_seen_whatever_freq_max_is_at_boot(struct kunit *test)
+{
+	static const unsigned int choices[] = { 0, 4, FREQ_MAX_OFF };
+
+	for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
+		invariant = false;
+		resumes = 0;
+		freq_max = choices[i];
+		freq_invariance_start();
+		KUNIT_EXPECT_EQ(test, resumes, 1);
+		KUNIT_EXPECT_EQ(test, invariant, freq_max != FREQ_MAX_OFF);
+	}
 }
 
 static struct kunit_case cases[] = {
@@ -276,9 +336,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_long_time_without_a_tick_is_no_error),
 	KUNIT_CASE(firmware_that_says_0_sets_nothing),
 	KUNIT_CASE(the_best_cpu_decides),
+	KUNIT_CASE(firmware_may_say_any_number),
 	KUNIT_CASE(what_each_word_is),
 	KUNIT_CASE(no_more_than_cpufreq_can_request),
 	KUNIT_CASE(callers_do_not_walk_over_cpus),
+	KUNIT_CASE(a_resume_is_seen_whatever_freq_max_is_at_boot),
 	{}
 };
 

@@ -18,11 +18,14 @@ static __always_inline bool freq_sample_usual(u64 acnt, u64 mcnt, u64 usual)
 	return mcnt - 1 < usual && !((acnt - 1) >> (FREQ_SAMPLE_BITS - 1));
 }
 
+/* The largest freq_max / base frequency, in 1/1024, with which mcnt * ratio fits 64 bits */
+#define FREQ_SAMPLE_RATIO_MAX	(BIT_ULL(20) - 1)
+
 /**
  * freq_sample_scale() - 1024 * acnt / mcnt * f_base / f_max
  * @acnt: by how much APERF rose; both below 2^44
  * @mcnt: by how much MPERF rose over the same time; not zero
- * @ratio: freq_max / base frequency, in 1/1024; below 2^20, not zero
+ * @ratio: freq_max / base frequency, in 1/1024; up to FREQ_SAMPLE_RATIO_MAX, not zero
  *
  * Return: at most 1024; 0 below 1/1024 of freq_max, when a counter crawls.
  */
