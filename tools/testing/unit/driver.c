@@ -10,11 +10,12 @@
 #define __initdata
 #define __ro_after_init
 #define pr_info(...)		snprintf(said, sizeof(said), __VA_ARGS__)
+#define BIT(n)			(1ul << (n))
 
 enum { X86_FEATURE_HYPERVISOR, X86_FEATURE_KERNEL_IBRS, X86_FEATURE_WAITPKG, X86_BUG_MONITOR,
        FEATURES };
 
-static char said[200];
+static char said[300];
 static bool has[FEATURES];
 #define boot_cpu_has(f)		(has[f])
 #define boot_cpu_has_bug(f)	(has[f])
@@ -82,7 +83,7 @@ static void boot(int mwait_states)
 {
 	struct cpuidle_driver drv = { .state_count = 1 };
 	const struct cpuidle_state *s = &drv.states[1];
-	bool wanted, c01 = c02_mode == C02_C01, moved;
+	bool wanted, c01 = c02_mode == C02_C01, moved, kept;
 	bool umwait = has[X86_FEATURE_WAITPKG] && !has[X86_BUG_MONITOR];
 
 	umwait_ns_mult = 0;
@@ -94,10 +95,14 @@ static void boot(int mwait_states)
 	check(!idle_poll_set("off", NULL) && !umwait_poll_on, "idle_poll=off");
 
 	drv.states[0].flags = CPUIDLE_FLAG_POLLING;
+	said[0] = '\0';
 	intel_idle_init_umwait(&drv);
 	wanted = icpu && model.has_c02 && umwait &&
 		 (c02_mode == C02_ON || c01 ||
 		  (c02_mode == C02_AUTO && !has[X86_FEATURE_HYPERVISOR]));
+	kept = wanted && c02_mode == C02_AUTO && disabled_states_mask & ~2;
+	check(!!said[0] == kept, "says that states_off keeps C0.2 away, or does not");
+	wanted &= !kept;
 	check(drv.state_count == 1 + wanted, "there, or not there");
 	if (drv.state_count == 2) {
 		check(!strcmp(s->name, c01 ? "C0.1" : "C0.2"), "its name");
@@ -121,9 +126,10 @@ static void boot(int mwait_states)
 	intel_idle_report_umwait(&drv);
 	check(!!said[0] == moved, "says that numbers have moved, or does not");
 	if (moved) {
-		char last[20];
+		char last[80];
 
-		snprintf(last, sizeof(last), "state%d,", drv.state_count - 1);
+		snprintf(last, sizeof(last), "state%d/disable for S%d must write state%d/disable",
+			 drv.state_count - 2, mwait_states - 1, drv.state_count - 1);
 		check(strstr(said, s->name) && strstr(said, "S0") && strstr(said, last),
 		      "what it says");
 	}
@@ -133,7 +139,9 @@ static void each_machine(struct kunit *t, enum c02_mode mode)
 {
 	test = t;
 	c02_mode = mode;
-	for (int bits = 0; bits < 1 << 8; bits++) {
+	static const unsigned int masks[] = { 0, 1, 2, 3, 5, 8, 12, 14 };
+
+	for (int bits = 0; bits < 1 << 10; bits++) {
 		icpu = bits & 1 ? &model : NULL;
 		model.has_c02 = bits & 2;
 		has[X86_FEATURE_WAITPKG] = bits & 4;
@@ -141,7 +149,7 @@ static void each_machine(struct kunit *t, enum c02_mode mode)
 		has[X86_BUG_MONITOR] = bits & 16;
 		has[X86_FEATURE_KERNEL_IBRS] = bits & 32;
 		ibrs_off = bits & 64;
-		disabled_states_mask = bits & 128 ? 2 : 1 | 4;
+		disabled_states_mask = masks[bits >> 7];
 		boot(0);
 		boot(1);
 		boot(3);

@@ -3,7 +3,7 @@
  * The wait by UMWAIT on a simulated CPU that executes one primitive after the other.
  * In one run each, a store or an interrupt comes before each primitive and in the
  * middle of each wait. Every wake-up has to end the wait, every interrupt has to be
- * handled before the CPU leaves the idle state, and handlers run with IBRS on and
+ * handled soon and before the CPU leaves the idle state, and handlers run with IBRS on and
  * after a wait only.
  */
 #include <kunit/test.h>
@@ -18,6 +18,7 @@
 #define STEP		10		/* cycles of a primitive; 1 cycle is 1 ns */
 #define SLACK		400
 #define LIMIT		1700		/* the operating system's */
+#define SHORT_LIMIT	4		/* it may win over anything else */
 
 enum { NOTHING, STORE, IRQ };
 
@@ -50,6 +51,8 @@ static void happens(void)
 /* Its handler wakes a thread on this CPU, whose own store ends no rest of its. */
 static void take_irq(void)
 {
+	if (tsc - event_tsc > SLACK)
+		wrong("the interrupt waits");
 	pending = false;
 	handled = resched = true;
 	if (!ibrs)
@@ -92,7 +95,7 @@ static void current_clr_polling(void)
 	polling = false;
 }
 
-static bool need_resched(void)
+bool need_resched(void)
 {
 	instruction();
 	return resched;
@@ -120,7 +123,7 @@ static bool __umwait(u32 state, u64 deadline)
 
 	instruction();
 	armed = false;
-	if (++rests > 100) {
+	if (++rests > 1000) {
 		wrong("rests without end");
 		exit(1);
 	}
@@ -131,6 +134,10 @@ static bool __umwait(u32 state, u64 deadline)
 		wrong("rests with buffers not cleared");
 	if (handled && is_state)
 		wrong("rests after a handler ran, which may have queued a timer");
+	if (limited && limit == SHORT_LIMIT) {
+		tsc = rest_end = end;
+		return true;
+	}
 	if (!was_armed || triggered || pending) {
 		rest_end = tsc;
 		return false;
@@ -173,7 +180,7 @@ static void __update_spec_ctrl(u64 value)
 	instruction();
 }
 
-// FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_C02_STATE UMWAIT_C01_STATE umwait_deadline umwait_need_resched
+// FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_C02_STATE UMWAIT_C01_STATE UMWAIT_SHORT umwait_deadline umwait_need_resched
 // FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg __intel_idle_umwait intel_idle_take_irqs intel_idle_umwait intel_idle_umwait_ibrs
 static bool umwait_poll_on;
 static u32 umwait_poll_state;
@@ -211,8 +218,10 @@ static u64 run(int (*enter)(void))
 		wrong("the polling flag stays");
 	if (tsc > begin + POLL_NS + SLACK)
 		wrong("longer than the poll time");
-	if (is_state && rests && came < rest_end &&
-	    dev.poll_time_limit != (rest_end >= begin + POLL_NS && !came))
+	/* Which of an interrupt and a short limit ended the wait cannot be told. */
+	if (is_state && rests && came < rest_end && !(came && limit == SHORT_LIMIT) &&
+	    dev.poll_time_limit !=
+	    ((limit == SHORT_LIMIT || rest_end >= begin + POLL_NS) && !came))
 		wrong("the time limit is taken for a wake-up, or a wake-up for it");
 	return tsc - begin;
 }
@@ -266,6 +275,31 @@ static void explore(struct kunit *t, int (*enter)(void), u64 os_limit)
 	}
 }
 
+/* A limit of a few cycles ends each wait, also while an interrupt is pending. */
+static void explore_short(struct kunit *t, int (*enter)(void))
+{
+	test = t;
+	is_state = enter != poll_wait;
+	umwait_poll_on = true;
+	event.rest = 0;
+	for (event.what = NOTHING; event.what <= IRQ; event.what++) {
+		for (event.at = 0; event.at < 60; event.at++) {
+			fresh(SHORT_LIMIT);
+			run(enter);
+		}
+	}
+}
+
+static void umwait_short_test(struct kunit *t)
+{
+	explore_short(t, state);
+}
+
+static void poll_short_test(struct kunit *t)
+{
+	explore_short(t, poll_wait);
+}
+
 static void umwait_test(struct kunit *t)
 {
 	explore(t, state, 0);
@@ -305,6 +339,8 @@ static void poll_off_test(struct kunit *t)
 }
 
 static struct kunit_case wait_cases[] = {
+	KUNIT_CASE(umwait_short_test),
+	KUNIT_CASE(poll_short_test),
 	KUNIT_CASE(umwait_test),
 	KUNIT_CASE(umwait_limited_test),
 	KUNIT_CASE(umwait_ibrs_test),

@@ -34,7 +34,9 @@ expected_state()
 	has_flag waitpkg || return
 
 	case $(cat $IDLE/c02) in
-	auto) has_flag hypervisor || echo C0.2 ;;
+	auto)
+		# It would change which states other masks mean.
+		case $(cat $IDLE/states_off) in 0|2) has_flag hypervisor || echo C0.2 ;; esac ;;
 	on) echo C0.2 ;;
 	c01) echo C0.1 ;;
 	esac

@@ -364,6 +364,9 @@ def knobs(m: Machine, cpus: int) -> Steps:
 IDLE_STATES: dict[str, tuple[str, str, str]] = {
     "default": ("sapphire-rapids", "", "POLL C0.2 C1 C1E C6"),
     "states-off": ("sapphire-rapids", "intel_idle.states_off=2", "POLL -C0.2 C1 C1E C6"),
+    "states-off-c6": ("sapphire-rapids", "intel_idle.states_off=8", "POLL C1 C1E -C6"),
+    "c02-on-states-off": ("sapphire-rapids", "intel_idle.c02=on intel_idle.states_off=8",
+                          "POLL C0.2 C1 -C1E C6"),
     "c02-off": ("sapphire-rapids", "intel_idle.c02=off", "POLL C1 C1E C6"),
     "c02-off-states-off": ("sapphire-rapids", "intel_idle.c02=off intel_idle.states_off=8",
                            "POLL C1 C1E -C6"),

@@ -33,10 +33,19 @@ def test_boot_says_that_numbers_have_moved(name: str, result: boot.Result) -> No
     names = IDLE_STATES[name][2].replace("-", "").split()
     said = [line for line in result.text("dmesg").splitlines() if "intel_idle: state1 is" in line]
     if len(names) > 2 and names[1].startswith("C0."):
-        assert len(said) == 1 and f"{names[1]};" in said[0]
-        assert f"{names[2]} to {names[-1]} are state2 to state{len(names) - 1}," in said[0]
+        last = len(names) - 1
+        assert len(said) == 1 and f" {names[1]}," in said[0]
+        assert f"{names[2]} to {names[-1]} are state2 to state{last}:" in said[0]
+        assert (f"state{last - 1}/disable for {names[-1]} must write state{last}/disable"
+                in said[0])
     else:
         assert not said
+
+
+@pytest.mark.boots("idle-states-off-c6")
+def test_boot_says_why_there_is_no_c02(result: boot.Result) -> None:
+    assert "intel_idle: no C0.2, which would move" in result.text("dmesg")
+    assert "states_off=0x8" in result.text("dmesg")
 
 
 @pytest.mark.parametrize("name", each(("unknown", "monitor-bug"), "idle-"))
