@@ -113,6 +113,8 @@ class Reader:
             ("rdmsr", r"(0x[0-9a-fA-F]{1,8})[,:]?\s+(?:=\s*)?(0x[0-9a-fA-F]{1,16})\s*$",
              self._numbered),
             ("rdmsr", r"([0-9a-f]{1,8}):((?:\d+\|[0-9a-f]*\s*)+)$", self._each_cpu),
+            ("rdmsr", r"(?:.*\s)?rdmsr (?:-[ap]\s*)?(0x[0-9a-fA-F]{1,8}): ([0-9a-f]{1,16})$",
+             self._numbered),
             ("rdmsr", r".*\brdmsr\b((?:\s+[-\w:]+)+)\s*$", self._rdmsr),
             ("rdmsr", r"MSR[ \[(]*(0x[0-9a-fA-F]{1,8})[\])]*\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\s*$",
              self._numbered),
@@ -121,8 +123,8 @@ class Reader:
             ("lscpu", r'"data": *"([^"]*)"[,}\s]*$', self._json_data),
             ("lscpu", r"(?:# ?)?(CPU[\s,].*\bC(?:ORE|ore)\b.*)$", self._extended),
             ("sysfs", r"==> (\S+) <==$", self._heading),
-            ("sysfs", r"(?:.*[$#>%:] *)?(?:sudo )?(?:cat|head|tail|more) (?:-\S+ (?:\d+ )?)*"
-             r"(/(?:sys|proc)/\S+)$", self._heading),
+            ("sysfs", r"(?:.*[$#>%:] *)?(?:sudo )?(?:cat|head|tail|more|grep) "
+             r"(?:-\S+ (?:\d+ )?|[.'\"]+ )*(/(?:sys|proc)/\S+)$", self._heading),
             ("sysfs", r"(/(?:sys|proc)/[\w/:.-]+)$", self._heading),
             ("sysfs", r"(kernel\.\w+) = (.*)", self._sysctl),
             ("inteltool", r"MSR 0x([0-9A-Fa-f]{1,8}) = 0x([0-9A-Fa-f]*)(?::0x([0-9A-Fa-f]*))?",
@@ -152,8 +154,9 @@ class Reader:
         self.run: list[tuple[str, str, Where]] = []
         self.table: Table | None = None
         self.package, self.cpu, self.section, self.clocks = 0, 0, "", 0
-        self.asked: tuple[int, int | None, bool] | None = None  # register, CPU, next CPU too
-        self.pending, self.values = "", list[str]()      # a path, and its lines
+        # Register, CPU, next CPU too, base of its digits
+        self.asked: tuple[int, int | None, bool, int] | None = None
+        self.pending, self.values = "", list[Where]()    # a path, and its lines
         self.field = ""                                 # of lscpu's JSON
         self.extended: list[str] = []                   # columns of lscpu -e
         self.blocks.begin()
@@ -375,29 +378,33 @@ class Reader:
     def _rdmsr(self, match: re.Match[str]) -> bool | None:
         """A command in a shell; its answer is below it."""
         cpu: int | None = 0
-        every, words = False, match[1].split()
+        every, base, words = False, 16, match[1].split()
         for at, word in enumerate(words):
             if word in ("-a", "--all"):
                 every = True
             elif word.startswith("-p"):
                 told = word[2:] or (words[at + 1] if at + 1 < len(words) else "")
                 cpu = int(told) if told.isdigit() else None
-            elif word.startswith(("-f", "-d", "-u", "-o", "--bitfield", "--decimal")):
-                return None     # not the register's hexadecimal digits
-        if not re.match(r"0[xX][0-9a-fA-F]{1,8}$|\d{1,9}$", words[-1]):
+            elif word in ("-d", "-u", "--decimal", "--unsigned"):
+                base = 10
+            elif word.startswith(("-f", "-o", "--bitfield")) and "63:0" not in (
+                    word[2:], *words[at + 1:at + 2]):
+                return None     # not the whole register, or octal
+        told = [word for word in words if re.match(r"0[xX][0-9a-fA-F]{1,8}$", word)] or words
+        if not re.match(r"0[xX][0-9a-fA-F]{1,8}$|\d{1,9}$", told[-1]):
             return False
-        self.asked = (int(words[-1], 16 if words[-1][:2] in ("0x", "0X") else 10), cpu, every)
+        self.asked = (int(told[-1], 16 if told[-1][:2] in ("0x", "0X") else 10), cpu, every, base)
         return None
 
     def _answer(self, text: str) -> str:
         """Is the line what a command above printed?"""
         if self.asked and re.match(r"(?:0x)?[0-9a-fA-F]{1,16}$", text):
-            address, cpu, every = self.asked
+            address, cpu, every, base = self.asked
             if not self.whole:
                 self._cut("the line of a register")
             else:
-                self._msr(address, int(text, 16), cpu)
-            self.asked = (address, (cpu or 0) + 1, True) if every else None
+                self._msr(address, int(text, base), cpu)
+            self.asked = (address, (cpu or 0) + 1, True, base) if every else None
             return "rdmsr"
         self.asked = None
         if self.extended and self._extended_row(text):
@@ -407,7 +414,7 @@ class Reader:
                         r"|\S+@\S+[:~]|[$#%] ", text):
                 self._flush()
             elif len(self.values) < 512:
-                self.values.append(text)
+                self.values.append(self.where)
                 return "sysfs"
         return ""
 
@@ -427,14 +434,14 @@ class Reader:
         if not path or not values:
             return
         if not re.search(r"[*\[{]", path):
-            self.m.put_file(path, "\n".join(values), self.where)
+            self.m.put_file(path, "\n".join(value.text for value in values), values[0])
             return
         # In the order of the shell: cpu0, cpu1, cpu10, cpu2
         order = sorted(range(len(values)), key=str)
         for number, value in zip(order, values):
             name = sysfs_path(re.sub(r"\*|\[[^\]]*\]|\{[^}]*\}", str(number), path, count=1))
             if name and "*" not in name:
-                self.m.put_file(name, value, self.where)
+                self.m.put_file(name, value.text, value)
 
     def _sysctl(self, match: re.Match[str]) -> bool | None:
         path = sysfs_path("proc/sys/" + match[1].replace(".", "/"))

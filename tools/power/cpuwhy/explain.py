@@ -176,11 +176,13 @@ def missing(case: Case) -> Iterator[tuple[str, str]]:
 
 # --- all together --------------------------------------------------------------
 
-def _rank(case: Case, found: Finding) -> tuple[bool, int, bool]:
-    """A limit that equals the measured clock comes first, then what a status bit says."""
+def _rank(case: Case, found: Finding) -> tuple[bool, int, bool, bool]:
+    """A limit that equals the measured clock comes first, then what a status bit says. Of what
+    makes it hot, idle states do more than clocks: a machine at rest has none."""
     clocks = [row.mhz for row in case.busy]
     binds = bool(found.mhz and clocks and abs(min(clocks) - found.mhz) <= 0.03 * found.mhz)
-    return not binds, ORDER[found.when], found.effect != "slow"
+    return (not binds, ORDER[found.when], found.effect != "slow",
+            found.effect == "hot" and found.about != "idle")
 
 
 def explain(case: Case) -> Explanation:

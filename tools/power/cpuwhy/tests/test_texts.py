@@ -41,7 +41,10 @@ REGISTERS = {
         {0x199: [(0, 0x2000), (1, 0x2100)]},
     "# rdmsr -p 3 -0 0x64f\n0000000000000002\n# rdmsr 429\n25262727\n":
         {0x64F: [(3, 2)], 0x1AD: [(0, 0x25262727)]},
-    "$ rdmsr -f 15:8 0xce\n18\n$ rdmsr -d 0xce\n6144\n": {},
+    "$ rdmsr -f 15:8 0xce\n18\n$ rdmsr -o 0xce\n14000\n": {},
+    "$ rdmsr -a -d 0x1fc\n2883676\n2883676\n": {0x1FC: [(0, 0x2C005C), (1, 0x2C005C)]},
+    "# rdmsr 0x19C -f 63:0\n88410800\n": {0x19C: [(0, 0x88410800)]},
+    "rdmsr 0x771: 10d1f2c\n": {0x771: [(None, 0x10D1F2C)]},
     "$ rdmsr -a 0xc00102b1 | uniq --count\n 384 1\n": {},
     " MSR 0x000000CE = 0x00080838:0xF1011300 (MSR_PLATFORM_INFO)\n": {0xCE: [(0, 0x80838F1011300)]},
     "====== UNIQUE MSRs  (core 1) ======\n MSR 0x0000019C = 0x00000000:0x88430000 (X)\n":
@@ -135,6 +138,8 @@ FILES = {
     "$ cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n$ ls\nx\n":
         "powersave",
     "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n": "powersave",
+    "$ grep . /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n# ls\n":
+        "powersave",
     "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor:powersave\n": "powersave",
     "rw|/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor|powersave\n": "powersave",
 }
@@ -142,7 +147,9 @@ FILES = {
 
 @pytest.mark.parametrize("text", FILES)
 def test_copies_of_sysfs(text: str) -> None:
-    assert read(text).file(GOVERNOR.format(0)) == FILES[text]
+    m = read(text)
+    assert m.file(GOVERNOR.format(0)) == FILES[text]
+    assert m.sysfs[GOVERNOR.format(0)].where.text.endswith("powersave")
 
 
 def test_a_pattern_in_the_order_of_the_shell() -> None:
