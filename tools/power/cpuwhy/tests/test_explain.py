@@ -67,6 +67,9 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
      "THERM_STATUS", "wrmsr -a 0x1fc 0x4005c"),
     ([("cpu0: MSR_IA32_THERM_STATUS: 0x88280000", "cpu0: MSR_IA32_THERM_STATUS: 0x88000005")],
      "prochot", "the CPU is too hot at 100 C", "THERM_STATUS", "fans"),
+    # Firmware may lower the limit, so the distance alone does not tell who is hot.
+    ([("cpu0: MSR_IA32_THERM_STATUS: 0x88280000", "cpu0: MSR_IA32_THERM_STATUS: 0x88140005")],
+     "prochot", "the CPU is too hot at 80 C", "THERM_STATUS", "fans"),
     ([("LIMIT_REASONS, 0x00000000", "LIMIT_REASONS, 0x00000001")],
      "prochot", "another chip", "LIMIT_REASONS", "wrmsr -a 0x1fc"),
     ([("PACKAGE_THERM_STATUS: 0x88280000", "PACKAGE_THERM_STATUS: 0x88000001")],
