@@ -45,6 +45,15 @@ def test_wrong_words(words: list[str | Path], status: int, said: str, files: Pat
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["validate", "compare"])
+def test_without_matplotlib(command: str, tmp_path: Path) -> None:
+    """Said before a guest is booted. -S: without what is installed beside Python."""
+    done = subprocess.run([sys.executable, "-S", "-m", "virtual_silicon", command], cwd=tmp_path,
+                          env={"PYTHONPATH": str(paths.SILICON)}, text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("virtual-silicon: matplotlib is not installed: apt-get install")
+
+
 def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     def run() -> int:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -16,7 +16,7 @@ from ...guest import boot, initramfs, options
 from ...guest.job import Job, Section
 from ...guest.pool import Guest, Guests
 from ...machine import machine
-from ...readers import sysfs
+from ...readers import plot, sysfs
 from . import compare, demo, report
 
 COMPARED_MACHINE = "platinum-8592"
@@ -108,6 +108,7 @@ def compared(args: argparse.Namespace) -> int:
         raise UsageError(f"{m.name}: compare reads registers that only Intel's CPUs have")
     if args.check:
         return 0
+    plot.load_pyplot()
     qemu = paths.qemu(args.qemu)
     images = {name: options.image(kernel, out.parent)
               for name, kernel in zip(compare.KERNELS, (args.base, "patched"))}

@@ -260,6 +260,7 @@ def command(args: argparse.Namespace) -> int:
             if wanted.search(f"{row.cpu} {row.kind} {row.quantity}")]
     if not rows:
         raise UsageError(f"{args.measurements}: no row matches {args.rows!r}")
+    plot.load_pyplot()	# or it is missed once all guests have ended
     kernel, work = paths.kernel(args.kernel or "patched"), args.work.resolve()
     guests = pool.Guests(work, initramfs.ensure(work / "guest"), paths.qemu(args.qemu), args.jobs)
     verdicts = judge(rows, lambda todo: guests.outcomes([
