@@ -181,8 +181,10 @@ def may_configure() -> None:
 
 
 def may_test() -> None:
+    """Once at a time in a clone: each test's guest has one directory there."""
     guest.check()
     chosen_tests()
+    claim.claim(paths.TESTS)
 
 
 def extent() -> str:

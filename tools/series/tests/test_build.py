@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 from virtual_silicon.errors import Fail
@@ -367,17 +368,31 @@ def test_some_tests(monkeypatch):
     assert ran == ["fuzz", "build-scripts"]
 
 
+@contextmanager
+def has(directory):
+    """Another process runs guests there."""
+    code = ("import sys, pathlib; from virtual_silicon.guest import claim\n"
+            "claim.claim(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()")
+    with subprocess.Popen([guest.PYTHON, "-c", code, directory], stdout=subprocess.PIPE,
+                          env={"PYTHONPATH": paths.PYTHONPATH}, stdin=subprocess.PIPE) as other:
+        assert other.stdout and other.stdout.readline()
+        yield
+
+
+def test_tests_run_once_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(targets.paths, "TESTS", tmp_path / "test")
+    with has(tmp_path / "test"), pytest.raises(Fail, match="test: another process runs guests"):
+        targets.may_test()
+    targets.may_test()
+
+
 def test_clean_leaves_a_running_guest_alone(tmp_path, monkeypatch):
     """Which another process has; without one all goes."""
     monkeypatch.setattr(targets.paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(targets.trees, "LINUX", trees.Tree("linux", tmp_path / "x", 1))
     monkeypatch.setattr(targets.trees, "QEMU", trees.Tree("qemu", tmp_path / "x", 1))
     run = tmp_path / "build/run"
-    code = ("import sys, pathlib; from virtual_silicon.guest import claim\n"
-            "claim.claim(pathlib.Path(sys.argv[1])); print(flush=True); sys.stdin.read()")
-    with subprocess.Popen([guest.PYTHON, "-c", code, run], env={"PYTHONPATH": paths.PYTHONPATH},
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout and other.stdout.readline()
+    with has(run):
         with pytest.raises(Fail, match="a guest writes to .*build/run: end it first"):
             targets.clean()
         assert run.is_dir()

@@ -37,8 +37,8 @@ def taken(directory: Path) -> bool:
 
 def claim(directory: Path) -> None:
     if taken(directory):
-        raise UsageError(f"{directory}: another process runs guests there; wait for it, or give"
-                         " another directory")
+        raise UsageError(f"{directory}: another process runs guests there; wait for it, or name"
+                         " another directory where that is possible")
 
 
 def free(directory: Path) -> Path:
