@@ -87,65 +87,68 @@ class Reader:
         self.begin("")
         self.aida_cpus: set[int] = set()
         self.aida_sections: set[int] = set()
-        table: tuple[tuple[str, str, Callable[[re.Match[str]], object]], ...] = (
-            ("turbostat", r"(?:cpu(\d+): )?((?:MSR_|ENERGY_PERF_|IA32_)\w+)[:,] ?"
+        #: kind, what the line must contain (which is quick to tell), pattern, method
+        table: tuple[tuple[str, str, str, Callable[[re.Match[str]], object]], ...] = (
+            ("turbostat", "0x", r"(?:cpu(\d+): )?((?:MSR_|ENERGY_PERF_|IA32_)\w+)[:,] ?"
              r"(0x[0-9a-fA-F]*)(.*)", self._named),
-            ("turbostat", r"cpu (\d+) pkg (\d+) (?:\w+ \d+ )*core (\d+)(?: thread \d+)?",
+            ("turbostat", "pkg", r"cpu (\d+) pkg (\d+) (?:\w+ \d+ )*core (\d+)(?: thread \d+)?",
              self._place),
-            ("turbostat", r"CPUID\(0\): (\w+)(?:.*family:model:stepping \S+ "
+            ("turbostat", "CPUID(0)", r"CPUID\(0\): (\w+)(?:.*family:model:stepping \S+ "
              r"\((\d+):(\d+):(\d+)\))?", self._cpuid0),
-            ("turbostat", r"CPUID\(1\): family:model:stepping \S+ \((\d+):(\d+):(\d+)\)"
+            ("turbostat", "CPUID(1)", r"CPUID\(1\): family:model:stepping \S+ \((\d+):(\d+):(\d+)\)"
              r"(?: microcode (0x[0-9a-fA-F]+))?", self._cpuid1),
-            ("turbostat", r"CPUID\(6\): (.*)", self._cpuid6),
-            ("turbostat", r"CPUID\(7\): (.*)", self._cpuid7),
-            ("turbostat", r"(\d+) \* ([\d.]+) = ([\d.]+) MHz", self._clock),
-            ("turbostat", r"cpu(\d+): (\w[\w-]*): ((?:MWAIT|ACPI|CPUIDLE|FFH|HLT|IOPORT).*)",
+            ("turbostat", "CPUID(6)", r"CPUID\(6\): (.*)", self._cpuid6),
+            ("turbostat", "CPUID(7)", r"CPUID\(7\): (.*)", self._cpuid7),
+            ("turbostat", " * ", r"(\d+) \* ([\d.]+) = ([\d.]+) MHz", self._clock),
+            ("turbostat", "cpu", r"cpu(\d+): (\w[\w-]*): ((?:MWAIT|ACPI|CPUIDLE|FFH|HLT|IOPORT).*)",
              self._state),
-            ("turbostat", r"(?:cpu(\d+): )?(?:cpufreq (driver|governor)|cpufreq (boost)|"
+            ("turbostat", ": ", r"(?:cpu(\d+): )?(?:cpufreq (driver|governor)|cpufreq (boost)|"
              r"cpufreq intel_pstate (no_turbo)|current_(driver|governor)(?:_ro)?): (\S+)$",
              self._driver),
-            ("proc", r"(?:cmdline|Kernel command line): +(.*)", self._cmdline),
-            ("turbostat", r"cpu(\d+): EPB: (\d+) ", self._bias),
-            ("sysfs", r"(?:r[ow]\|)?(?:\./)?(/?(?:[\w:.*-]+/)*[\w.-]+)(?:[:|] ?|\s*=\s+|\t| )(.*)$",
-             self._file),
-            ("cpuid", r"(0x[0-9a-fA-F]{8}) (0x[0-9a-fA-F]{2}): eax=(\w+) ebx=(\w+) ecx=(\w+) "
-             r"edx=(\w+)", self._cpuid),
-            ("rdmsr", r"(0x[0-9a-fA-F]{1,8})[,:]?\s+(?:=\s*)?(0x[0-9a-fA-F]{1,16})\s*$",
+            ("proc", "line: ", r"(?:cmdline|Kernel command line): +(.*)", self._cmdline),
+            ("turbostat", "EPB", r"cpu(\d+): EPB: (\d+) ", self._bias),
+            ("sysfs", "", r"(?:r[ow]\|)?(?:\./)?(/?(?:[\w:.*-]+/)*[\w.-]+)"
+             r"(?:[:|] ?|\s*=\s+|\t| )(.*)$", self._file),
+            ("cpuid", "eax=", r"(0x[0-9a-fA-F]{8}) (0x[0-9a-fA-F]{2}): "
+             r"eax=(0x\w+) ebx=(0x\w+) ecx=(0x\w+) edx=(0x\w+)", self._cpuid),
+            ("rdmsr", "0x", r"(0x[0-9a-fA-F]{1,8})[,:]?\s+(?:=\s*)?(0x[0-9a-fA-F]{1,16})\s*$",
              self._numbered),
-            ("rdmsr", r"([0-9a-f]{1,8}):((?:\d+\|[0-9a-f]*\s*)+)$", self._each_cpu),
-            ("rdmsr", r"(?:.*\s)?rdmsr (?:-[ap]\s*)?(0x[0-9a-fA-F]{1,8}): ([0-9a-f]{1,16})$",
+            ("rdmsr", "|", r"([0-9a-f]{1,8}):((?:\d+\|[0-9a-f]*\s*)+)$", self._each_cpu),
+            ("rdmsr", "rdmsr", r"(?:.*\s)?rdmsr (?:-[ap]\s*)?(0x[0-9a-fA-F]{1,8}): ([0-9a-f]{1,16})$",
              self._numbered),
-            ("rdmsr", r".*\brdmsr\b((?:\s+[-\w:]+)+)\s*$", self._rdmsr),
-            ("rdmsr", r"MSR[ \[(]*(0x[0-9a-fA-F]{1,8})[\])]*\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\s*$",
-             self._numbered),
-            ("lscpu", r'[{\s]*"field": *"([^"]*?):?", *"data": *"([^"]*)"', self._json),
-            ("lscpu", r'"field": *"([^"]*?):?",?$', self._json_field),
-            ("lscpu", r'"data": *"([^"]*)"[,}\s]*$', self._json_data),
-            ("lscpu", r"(?:# ?)?(CPU[\s,].*\bC(?:ORE|ore)\b.*)$", self._extended),
-            ("sysfs", r"==> (\S+) <==$", self._heading),
-            ("sysfs", r"(?:.*[$#>%:] *)?(?:sudo )?(?:cat|head|tail|more|grep) "
+            ("rdmsr", "rdmsr", r".*\brdmsr\b((?:\s+[-\w:]+)+)\s*$", self._rdmsr),
+            ("rdmsr", "0x", r"MSR[ \[(]*(0x[0-9a-fA-F]{1,8})[\])]*\s*[:=]\s*"
+             r"(0x[0-9a-fA-F]{1,16})\s*$", self._numbered),
+            ("lscpu", '"field"', r'[{\s]*"field": *"([^"]*?):?", *"data": *"([^"]*)"', self._json),
+            ("lscpu", '"field"', r'"field": *"([^"]*?):?",?$', self._json_field),
+            ("lscpu", '"data"', r'"data": *"([^"]*)"[,}\s]*$', self._json_data),
+            ("lscpu", "CPU", r"(?:# ?)?(CPU[\s,].*\bC(?:ORE|ore)\b.*)$", self._extended),
+            ("sysfs", "/", r"==> (\S+) <==$", self._heading),
+            ("sysfs", "/", r"(?:.*[$#>%:] *)?(?:sudo )?(?:cat|head|tail|more|grep) "
              r"(?:-\S+ (?:\d+ )?|[.'\"]+ )*(/(?:sys|proc)/\S+)$", self._heading),
-            ("sysfs", r"(/(?:sys|proc)/[\w/:.-]+)$", self._heading),
-            ("sysfs", r"(kernel\.\w+) = (.*)", self._sysctl),
-            ("inteltool", r"MSR 0x([0-9A-Fa-f]{1,8}) = 0x([0-9A-Fa-f]*)(?::0x([0-9A-Fa-f]*))?",
-             self._inteltool),
-            ("inteltool", r"=+ *(?:UNIQUE|SHARED) MSRs +\((?:core (\d+)|.*)\)", self._core),
-            ("AppleIntelInfo", r"(?:MSR_|IA32_)\w+[. ]*\((0x[0-9A-Fa-f]+)\)\s*: "
+            ("sysfs", "/", r"(/(?:sys|proc)/[\w/:.-]+)$", self._heading),
+            ("sysfs", "kernel.", r"(kernel\.\w+) = (.*)", self._sysctl),
+            ("inteltool", "MSR 0x", r"MSR 0x([0-9A-Fa-f]{1,8}) = "
+             r"0x([0-9A-Fa-f]*)(?::0x([0-9A-Fa-f]*))?", self._inteltool),
+            ("inteltool", "MSRs", r"=+ *(?:UNIQUE|SHARED) MSRs +\((?:core (\d+)|.*)\)", self._core),
+            ("AppleIntelInfo", "0x", r"(?:MSR_|IA32_)\w+[. ]*\((0x[0-9A-Fa-f]+)\)\s*: "
              r"(0x[0-9A-Fa-f]{1,16})", self._numbered),
-            ("aida64", r"------\[ (\w+) Registers / Logical CPU #(\d+) \]", self._section),
-            ("aida64", r"------\[ ()", self._section),
-            ("aida64", r"MSR ([0-9A-F]*): *(.*)", self._aida_msr),
-            ("aida64", r"CPUID ([0-9A-F]{8})(.*)", self._aida_cpuid),
-            ("aida64", r"allcpu: Package (\d+) / Core (\d+) / Thread \d+: Valid(.*)",
+            ("aida64", "------[", r"------\[ (\w+) Registers / Logical CPU #(\d+) \]",
+             self._section),
+            ("aida64", "------[", r"------\[ ()", self._section),
+            ("aida64", "MSR ", r"MSR ([0-9A-F]*): *(.*)", self._aida_msr),
+            ("aida64", "CPUID ", r"CPUID ([0-9A-F]{8})(.*)", self._aida_cpuid),
+            ("aida64", "allcpu", r"allcpu: Package (\d+) / Core (\d+) / Thread \d+: Valid(.*)",
              self._aida_cpu),
-            ("aida64", r"(CPU TDP|CPU Thermal Design Power)\s*:\s*(\d+)", self._tdp),
-            ("cpuinfo", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
+            ("aida64", "CPU ", r"(CPU TDP|CPU Thermal Design Power)\s*:\s*(\d+)", self._tdp),
+            ("cpuinfo", ":", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
              r"|physical id|core id|flags|cpu cores|siblings|cpu MHz)\s*\t+\s*: ?(.*)",
              self._cpuinfo),
-            ("cpuinfo", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
+            ("cpuinfo", ":", r"(processor|vendor_id|cpu family|model|model name|stepping|microcode"
              r"|physical id|core id|flags|cpu cores|siblings|cpu MHz) *: (.*)", self._cpuinfo),
         )
-        self.rules = [(kind, re.compile(pattern), rule) for kind, pattern, rule in table]
+        self.rules = [(kind, part, re.compile(pattern), rule)
+                      for kind, part, pattern, rule in table]
 
     # --- files ---
 
@@ -226,8 +229,8 @@ class Reader:
                 self._log(text)
                 self.is_log = False
             return kind
-        for kind, pattern, rule in self.rules:
-            if match := pattern.match(text):
+        for kind, part, pattern, rule in self.rules:
+            if part in text and (match := pattern.match(text)):
                 self.where = place._replace(kind=kind)
                 if rule(match) is not False:
                     return kind
@@ -581,13 +584,16 @@ class Reader:
                 self.where = where
                 self._flags(value)
             elif name == "max_mhz":
-                self.m.put(name, float(value.replace(",", ".")), where)
+                if re.match(r"\d+[.,]?\d*$", value):
+                    self.m.put(name, float(value.replace(",", ".")), where)
             else:
-                self.m.put(name, int(value) if value.isdigit() else value, where)
+                self.m.put(name, int(value) if value.isdecimal() else value, where)
 
     # --- the kernel's log ---
 
     def _log(self, text: str) -> bool:
+        if not (self.is_log or text[0] in "[<k" or "kernel: " in text):
+            return False
         match = re.match(
             r"(?:.*?\bkernel: |kern +:\w+ *: |<\d+>)?(\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])?|"
             r"\[\w{3} \w{3} +\d+ [\d:]{8} \d{4}\])? ?(.*)", text)

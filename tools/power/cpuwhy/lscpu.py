@@ -81,7 +81,7 @@ def resolve(run: list[tuple[str, str, Where]]) -> Iterator[Found]:
         _by_order(found)
     for name, value, where in found:
         if name in NUMBERS:
-            if value.isdigit():
+            if value.isdecimal():
                 yield name, value, where
         elif name == "vendor" and value in VENDORS or name not in ("", "vendor"):
             yield name, value, where
@@ -98,7 +98,7 @@ def _by_order(found: list[Found]) -> None:
 
     def take(at: int, names: tuple[str, ...]) -> None:
         for what in names:
-            while at < len(found) and not found[at][1].isdigit():
+            while at < len(found) and not found[at][1].isdecimal():
                 at += 1
             if at < len(found):
                 found[at] = (what, *found[at][1:])

@@ -167,6 +167,8 @@ MOST_CPUS, MOST_FILES, MOST_LINES = 4096, 60_000, 20_000
 MOST_TEXT, MOST_FILE, MOST_ARCHIVE, LONGEST = 32 << 20, 8 << 20, 2 << 30, 8192
 #: Lines of all texts together: some 2 s.
 MOST_READ = 300_000
+#: So much of a line is of interest: all flags of a CPU.
+LINE = 6000
 #: A text in whose first lines nothing is known is left.
 PATIENCE = 20_000
 
@@ -184,7 +186,7 @@ def clean(line: str) -> str:
         line = ANSI.sub("", line)
     if "[" in line:
         line = MARKS.sub("", line)
-    line = line.strip("\0\ufeff \t\r\n\x0b\x0c\xa0")
+    line = line[:LINE].strip("\0\ufeff \t\r\n\x0b\x0c\xa0")
     if line[:1] in ">&|" and (match := QUOTE.match(line)):
         line = line[match.end():]
     return line
