@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, doctor, explain, freq, idle, man, probe, record, replay, states
+from . import VERSION, doctor, explain, freq, idle, man, probe, record, replay, states, texts
 from .errors import Fail
 from .events import Source
 
@@ -311,6 +311,11 @@ def _doctor(args: argparse.Namespace) -> int:
 def _explain(args: argparse.Namespace) -> int:
     from . import report
     case = explain.of_files(args.files) if args.files else explain.live()
+    if args.files and not case.material.recognised:
+        said = [f"{name}: {reason}" for name, reason in case.material.unknown] or [
+            f"{args.files[0]}: nothing that is known here"]
+        raise Fail(texts.shown(f"{said[0]}; give the text of turbostat, lscpu, cpupower, rdmsr,"
+                               " dmesg or grep . /sys/devices/system/cpu/cpu*/cpufreq/*"))
     report.explain(explain.explain(case), args.json)
     return 0
 

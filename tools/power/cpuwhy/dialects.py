@@ -61,10 +61,15 @@ TURBOSTAT = re.compile(
     r"|current_(?:driver|governor)|cpufreq |C-state Pre-wake|/dev/cpu_dma_latency"
     r"|Uncore Frequency|Kernel command line|dev_cpu_dma|[a-z_]*perf_limit|cpuidle"
     r"|\d+ MHz max turbo|MSR_\w+[:,]")
-LOG_WORDS = re.compile(
-    r"cpu|tsc|clock|therm|temperature|throttl|power|mwait|idle|pstate|p-state|c-state|cppc|acpi:|"
-    r"hypervisor|Linux version|Command line|DMI: |microcode|freq|wobbly|prochot|rapl|turbo|EPB|"
-    r"MSR|timer|smp|x86/|tpmi|dptf|int340", re.I)
+LOG_WORDS = (
+    "cpu", "tsc", "clock", "therm", "temperature", "throttl", "power", "mwait", "idle", "pstate",
+    "p-state", "c-state", "cppc", "acpi:", "hypervisor", "linux version", "command line", "dmi: ",
+    "microcode", "freq", "wobbly", "prochot", "rapl", "turbo", "epb", "msr", "timer", "smp",
+    "x86/", "tpmi", "dptf", "int340")
+#: Before what the kernel says
+LOG_HEAD = re.compile(
+    r"(?:.*?\bkernel: |kern +:\w+ *: |<\d+>)?(\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])?|"
+    r"\[\w{3} \w{3} +\d+ [\d:]{8} \d{4}\])? ?(.*)")
 #: Of a log, what names a machine or its owner.
 PRIVATE = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b(?:serial|uuid)\b", re.I)
 
@@ -321,6 +326,8 @@ class Reader:
                         self.where)
 
     def _columns(self, text: str) -> bool:
+        if "MHz" not in text and "Busy" not in text:
+            return False
         # Versions glue a column's name to the next
         words = re.sub(r"(?<=MHz)(?=[A-Z])", " ", text).split()
         if len(words) < 3 or not {"Avg_MHz", "Bzy_MHz", "Busy%", "%Busy"} & set(words):
@@ -594,16 +601,16 @@ class Reader:
     def _log(self, text: str) -> bool:
         if not (self.is_log or text[0] in "[<k" or "kernel: " in text):
             return False
-        match = re.match(
-            r"(?:.*?\bkernel: |kern +:\w+ *: |<\d+>)?(\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])?|"
-            r"\[\w{3} \w{3} +\d+ [\d:]{8} \d{4}\])? ?(.*)", text)
+        match = LOG_HEAD.match(text)
         if match is None or not (match[1] or " kernel: " in text or self.is_log):
             return False
         said = match[2]
         self.where = self.where._replace(text=f"{match[1] or ''} {said}".strip()[:300],
                                          kind="dmesg")
-        if LOG_WORDS.search(said) and not PRIVATE.search(said) and \
-                len(self.m.log) < MOST_LINES:
+        small = said.lower()
+        if not any(map(small.__contains__, LOG_WORDS)):
+            return True
+        if len(self.m.log) < MOST_LINES and not PRIVATE.search(said):
             self.m.log.append(self.where)
         if boot := re.search(r"smpboot: CPU0: (.*?) \((?:fam|family): (0x\w+|\d+), model: "
                              r"(0x\w+|\d+)(?:, stepping: (0x\w+|\d+))?", said):

@@ -196,8 +196,6 @@ def explain(case: Case) -> Explanation:
     limiters = sorted((one for one in found if one.effect != "note" and one.when != "was"),
                       key=lambda one: _rank(case, one))
     verdict = ("What holds the clock down is not in the files." if case.losses or case.below else
-               "None of these files says anything that is known here."
-               if not case.live and not material.recognised else
                "Nothing that was read limits the clock or keeps CPUs awake.")
     return Explanation(
         _machine(material), list(_read(material, case.live)), list(_unread(material)),

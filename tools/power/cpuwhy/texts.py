@@ -291,6 +291,8 @@ OF_REPORT = re.compile(
     r"sos_commands/(?:processor|kernel|hardware|cpu|boot|power|virt)/[^/]+$"
     r"|(?:^|/)var/log/(?:dmesg|boot\.msg)$|^[^/]*/?dmesg[^/]*$")
 ROOT_OF_REPORT = re.compile(r"^\.?/?sosreport-[^/]*/")
+#: A line of ftrace or of perf script
+TRACE = re.compile(r" \[\d{3}\] .*?\d[.:]\d+: +(?:\w+:)?(?:sched|cpu|irq|hrtimer|timer|policy)_\w+:")
 BINARY = ((b"PERFILE2", "perf.data: a trace, for cpuwhy idle and freq"),
           (b"\x17\x08\x44tracing", "trace.dat: a trace, for cpuwhy idle and freq"),
           (b"\x7fELF", "a program"), (b"%PDF", "a PDF"), (b"\x89PNG", "a picture: give the text"),
@@ -485,7 +487,9 @@ class _Files:
                 break
         reader.end()
         if not reader.known:
-            self.skip(name, "no line of a kind that is known here")
+            self.skip(name, "a trace, for cpuwhy idle and freq"
+                      if any(TRACE.search(line) for line, _ in first) else
+                      "no line of a kind that is known here")
 
 
 def _zstd(file: IO[bytes]) -> IO[bytes] | None:

@@ -357,6 +357,24 @@ def test_files_of_two_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert said.count("\n") == 1 and "two machines" in said and "143" in said
 
 
+TRACE = "          <idle>-0       [000] d..1.    77.102839: cpu_idle: state=1 cpu_id=0\n"
+
+
+@pytest.mark.parametrize("content, says", [
+    (b"", "is empty"), (b"hello\n", "no line of a kind"), (b"\x7fELF\2", "is a program"),
+    (TRACE.encode(), "a trace, for cpuwhy idle"), (None, "nothing that is known here")])
+def test_nothing_to_explain(content: bytes | None, says: str, tmp_path: Path,
+                            capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "input"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    assert cli.main(["explain", str(path)]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("\n") == 1 and says in said.err
+
+
 def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "paste.txt"
     path.write_text(changed(("max_perf_pct:100", "max_perf_pct:50"), slow()))
