@@ -10,7 +10,7 @@ struct cpumask { u64 bits; };
 struct sched_domain { struct cpumask span; int flags; };
 struct task_struct { struct cpumask *cpus_ptr; bool sched_idle; };
 struct cpuidle_state { unsigned int exit_latency; };
-struct rq { struct cpuidle_state *idle_state; u64 idle_stamp; };
+struct rq { struct cpuidle_state *idle_state; u64 idle_stamp, clock_idle; };
 
 #define CONFIG_SCHED_SMT
 #define CPUS		MAX_CPUS
@@ -23,7 +23,7 @@ static struct rq rqs[CPUS];
 static struct cpuidle_state states[CPUS];
 static struct cpumask smt[CPUS], select_mask;
 static struct sched_domain llc, *sd_llc[CPUS];
-static bool newer, unequal, no_tick[CPUS];
+static bool newer, unequal, idle_waker, no_tick[CPUS];
 static unsigned long capacity[CPUS];
 static bool idle[CPUS];
 /* What has been read of a CPU, and after how many reads it begins to work */
@@ -31,6 +31,10 @@ static unsigned int looks[CPUS], works_after[CPUS];
 
 #define round_down(x, y)		((x) & ~((y) - 1))
 #define cpu_rq(c)			(&rqs[c])
+#define this_rq()			(&rqs[shim_cpu])
+#define u64_u32_load(x)			(x)
+#define current				NULL
+#define is_idle_task(p)			idle_waker
 #define rcu_dereference(p)		(p)
 #define rcu_dereference_all(p)		(newer = true, p)	/* 7.3 has it */
 #define sched_domain_span(sd)		(&(sd)->span)
@@ -94,7 +98,7 @@ static bool choose_idle_cpu(int cpu, struct task_struct *p)
 }
 
 // FROM kernel/sched/fair.c: SLOW_EXIT_US SHALLOW_SCAN idle_exit_us core_exit_us is_core_idle
-// FROM kernel/sched/fair.c: idled_later capacity_greater larger may_replace
+// FROM kernel/sched/fair.c: idled_later idled_meanwhile capacity_greater larger may_replace
 // FROM kernel/sched/fair.c: select_shallow_cpu
 
 /* A CPU is busy without @exit_us, and idles in no state with 0. @stamp: when it went idle */
@@ -104,6 +108,7 @@ static void rest(int cpu, int exit_us, u64 stamp)
 	states[cpu].exit_latency = exit_us;
 	rqs[cpu].idle_state = exit_us > 0 ? &states[cpu] : NULL;
 	rqs[cpu].idle_stamp = stamp;
+	rqs[cpu].clock_idle = ~0ull;
 }
 
 #define BUSY	(-1)
@@ -118,6 +123,8 @@ static const struct row {
 	int little[3];		/* have less capacity; 1 and 4 have a little less than 1024 */
 	int no_tick, works, reads;	/* works: a CPU that begins to, after so many reads of it */
 	int wakes;		/* it has been sent another task */
+	u64 began;		/* when the waker did; 0: after all had gone idle */
+	bool interrupt;		/* wakes the task, while the waker's CPU idles */
 	bool sched_idle;	/* of SCHED_IDLE */
 	bool both;		/* and so is the one that wakes, for which 6.12 does not ask */
 	bool turbo;		/* CPUs have different turbo clocks */
@@ -183,6 +190,23 @@ static const struct row {
 	{ "the chosen one wakes for a SCHED_IDLE task, and this is another", 1, 4, 0, ~0, ~0, 1,
 	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .sched_idle = true,
 	  .both = true },
+	{ "the chosen one's core wakes for another task", 2, 6, 0, ~0, ~0, 2,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP, DEEP, DEEP, DEEP }, { 0, 1, 9, 8, 3, 2, 7, 5 },
+	  .wakes = 3 },
+	{ "the chosen one's core wakes for another task, and the others wake later", 2, 2, 0,
+	  ~0, ~0, 2, { BUSY, DEEP, LESS, LESS, DEEP, DEEP, DEEP, DEEP },
+	  { 0, 1, 2, 3, 9, 9, 7, 5 }, .wakes = 3 },
+	{ "the chosen one worked while the waker did", 1, 1, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 6, 9, 8 }, .began = 4 },
+	{ "the chosen one worked until the waker began", 1, 3, 0, ~0, ~0, 1,
+	  { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 6, 9, 8 }, .began = 5 },
+	{ "the chosen one worked while the waker did, and another one wakes sooner", 1, 2, 0,
+	  ~0, ~0, 1, { BUSY, DEEP, LESS, DEEP, DEEP }, { 0, 5, 1, 9, 8 }, .began = 4 },
+	{ "the chosen one idled later than the CPU whose interrupt wakes the task", 1, 3, 0,
+	  0x1e, ~0, 1, { LIGHT, DEEP, DEEP, DEEP, DEEP }, { 0, 5, 6, 9, 8 }, .began = 4,
+	  .interrupt = true },
+	{ "the chosen one worked while the waker did, and wakes for another task", 1, 4, 0,
+	  ~0, ~0, 1, { BUSY, DEEP, DEEP, DEEP, DEEP }, { 0, 9, 6, 5, 8 }, .wakes = 1, .began = 4 },
 	{ "no half core, if it wakes at once", 2, 4, 1, ~0, ~0, 2,
 	  { LIGHT, BUSY, DEEP, DEEP, DEEP, DEEP, BUSY, LIGHT }, { 9, 0, 1, 2, 3, 3, 0, 9 } },
 	{ "no half core, if no other one is left", 2, 2, 1, ~0, ~0, 2,
@@ -238,6 +262,8 @@ static void rows_test(struct kunit *test)
 		idle[row->wakes] &= !row->wakes;
 		only_idle_tasks = row->sched_idle ? row->wakes : 0;
 		llc.flags = row->turbo ? SD_ASYM_PACKING : 0;
+		rqs[row->waker].clock_idle = row->began ?: ~0ull;
+		idle_waker = row->interrupt;
 		int got = choose(), expected = row->both && !newer ? row->chosen : row->expected;
 
 		KUNIT_EXPECT_EQ_MSG(test, got, expected, "%s", row->what);
