@@ -234,8 +234,9 @@ def power_limits(case: Case) -> list[Power]:
 def rated(case: Case) -> tuple[float, tuple[Where, ...]]:
     """(W of TDP, its line); 0 if nothing says it."""
     info, units = case.material.register(0x614), case.material.register(0x606)
-    if info and units and case.model not in ATOMS and (watts := bits(info.value, 14, 0) / 2 ** bits(units.value, 3, 0)):
-        return watts, (info.where,)
+    if info and units and case.model not in ATOMS:      # theirs is in another unit
+        if watts := bits(info.value, 14, 0) / 2 ** bits(units.value, 3, 0):
+            return watts, (info.where,)
     for path in case.material.sysfs:
         if re.search(r"intel-rapl:\d+/constraint_0_max_power_uw$", path) and case.number(path):
             return (case.number(path) or 0) / 1e6, case.where(path)

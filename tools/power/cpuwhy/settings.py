@@ -150,9 +150,23 @@ def balance_power(case: Case) -> Findings:
                       lines=tuple(group.lines))
 
 
+def _highest(case: Case) -> dict[int, int]:
+    """kHz that a policy may ask for at most. acpi-cpufreq's table ends below the boost, which
+    comes with its first entry; without the table, firmware's limit may be that entry."""
+    found = case.numbers("cpufreq/cpuinfo_max_freq")
+    tables = case.per_cpu("cpufreq/scaling_available_frequencies")
+    firmware = case.numbers("cpufreq/bios_limit")
+    for cpu, name in case.per_cpu("cpufreq/scaling_driver").items():
+        if name == "acpi-cpufreq" and cpu in found:
+            steps = [int(step) for step in tables.get(cpu, "").split() if step.isdigit()]
+            found[cpu] = max(steps, default=firmware.get(cpu, found[cpu]))
+    return found
+
+
 def policy_limits(case: Case) -> Findings:
     for kind, effect in (("max", "slow"), ("min", "hot")):
-        can, name = case.numbers(f"cpufreq/cpuinfo_{kind}_freq"), f"cpufreq/scaling_{kind}_freq"
+        name = f"cpufreq/scaling_{kind}_freq"
+        can = _highest(case) if kind == "max" else case.numbers("cpufreq/cpuinfo_min_freq")
         base = case.numbers("cpufreq/base_frequency")
         found: dict[tuple[int, int], Group] = {}
         for cpu, khz in case.numbers(name).items():
@@ -162,6 +176,10 @@ def policy_limits(case: Case) -> Findings:
                 continue        # no CPU keeps to it
             if kind == "max" and case.turbo_off and khz >= base.get(cpu, limit):
                 continue        # the switch is named by itself
+            percent = case.number(f"{CPUS}/intel_pstate/{kind}_perf_pct")
+            highest = case.numbers("cpufreq/cpuinfo_max_freq").get(cpu, 0)
+            if percent is not None and abs(100 * khz - percent * highest) <= 2 * highest:
+                continue        # so is the per cent, which the driver turns into this
             if limit and (khz < 0.99 * limit if kind == "max" else khz > 1.01 * limit):
                 found.setdefault((khz, limit), Group()).add(cpu, case.line(name, cpu))
         for (khz, limit), group in found.items():
@@ -173,7 +191,7 @@ def policy_limits(case: Case) -> Findings:
                           lines=tuple(group.lines), mhz=khz / 1000 * (kind == "max"),
                           kind=f"policy-{kind}")
     firmware: dict[tuple[int, int], Group] = {}
-    can = case.numbers("cpufreq/cpuinfo_max_freq")
+    can = _highest(case)
     for cpu, khz in case.numbers("cpufreq/bios_limit").items():
         if can.get(cpu, 0) * 0.99 > khz > 0 and not case.turbo_off:
             firmware.setdefault((khz, can[cpu]), Group()).add(
@@ -383,8 +401,13 @@ def freq_max(case: Case) -> Findings:
         return
     patched = bool(case.text(FREQ_MAX))
     known, what = _own_ratio(case, patched)
+    # Of a text, the kernel may be any.
+    either = patched or case.live
+    if known and not either:
+        known |= _own_ratio(case, True)[0]
     if not known and case.name:
         known, what = _of_parts(case, patched)
+        known |= _of_parts(case, True)[0] if known and not either else set()
     if known and all(abs(ratio - value) > RATIO_OFF * value for value in known):
         all_cores = case.model in turbo.ALL_CORES
         yield Finding("freq_max", f"is {ratio}/1024 of base, {what}"

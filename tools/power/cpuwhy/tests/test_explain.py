@@ -299,6 +299,30 @@ def test_desired_is_the_drivers_in_passive_mode() -> None:
     assert not of(text).limiters
 
 
+@pytest.mark.parametrize("table, limit, firmware, kinds", [
+    ("2250000 2000000 1500000", 2250000, 2250000, []), ("", 2250000, 2250000, []),
+    ("2250000 1500000", 1500000, 2250000, ["policy-max"]),
+    ("2250000 1500000", 1500000, 1500000, ["firmware-max", "policy-max"]),
+    ("", 1500000, 2250000, ["policy-max"])])
+def test_the_table_of_acpi_cpufreq_ends_below_the_boost(table: str, limit: int, firmware: int,
+                                                        kinds: list[str]) -> None:
+    files = {"scaling_driver": "acpi-cpufreq", "cpuinfo_max_freq": 3414000,
+             "scaling_max_freq": limit, "bios_limit": firmware,
+             "scaling_available_frequencies": table}
+    text = "".join(f"{CPU}/cpu0/cpufreq/{name}:{value}\n" for name, value in files.items())
+    assert [found.kind for found in of(text).limiters] == kinds
+
+
+def test_a_log_may_be_of_either_kernel() -> None:
+    """The series takes all cores of some servers; a text seldom says whose kernel it was."""
+    text = ("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
+            "flags\t\t: aperfmperf\n\n0xce 0x1400\n0x1ad 0x1e1e1e1e1e1e2626\n"
+            "0x1ae 0x3838383838380802\n" + LOG)
+    for ratio, wrong in ((1945, False), (1536, False), (1700, True)):
+        found = of(text.replace("1114", str(ratio)).replace(LOG.splitlines()[1] + "\n", ""))
+        assert [f.kind for f in found.limiters] == ["freq-max"] * wrong
+
+
 AMD = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 33\n" \
       "flags\t\t: fpu aperfmperf cpb\n\n"
 

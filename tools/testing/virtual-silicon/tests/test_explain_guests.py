@@ -45,5 +45,7 @@ def test_what_a_register_shows_is_named_first(name: str, guests: Guests) -> None
     what = attached(guests.get(f"explain-{name}"))
     kind = REGISTERS[name][1]
     assert [found.kind for found in what.limiters][:1] == [kind] * bool(kind), what.limiters
+    if not kind:
+        assert "not in the files" in what.verdict
     if "limit" in REGISTERS[name][0]:
         assert any(note.kind == "clock" and note.when == "now" for note in what.notes), what.notes
