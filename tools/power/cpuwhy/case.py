@@ -141,6 +141,7 @@ class Case:
             found.setdefault(value, Group()).add(cpu, self.line(name, cpu))
         return found
 
+    @cached_property
     def states(self) -> dict[tuple[str, int], dict[str, str]]:
         """By directory ("state2") and CPU: the files there."""
         found: dict[tuple[str, int], dict[str, str]] = {}

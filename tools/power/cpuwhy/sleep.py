@@ -54,7 +54,7 @@ def off_by_default(case: Case) -> Findings:
     """The deepest states, by driver or firmware."""
     found: dict[str, Group] = {}
     deepest: dict[int, tuple[int, str, bool]] = {}
-    for (state, cpu), files in case.states().items():
+    for (state, cpu), files in case.states.items():
         if files.get("default_status") in ("enabled", "disabled"):
             deepest[cpu] = (int(state[5:]), files.get("name", state),
                             files["default_status"] == "disabled"
@@ -78,7 +78,7 @@ def _by_name(state: str) -> str:
 def disabled(case: Case) -> Findings:
     found: dict[tuple[int, str], Group] = {}
     on: dict[int, list[tuple[int, str]]] = {}
-    states = case.states()
+    states = case.states
     for (state, cpu), files in states.items():
         title, number = files.get("name", state), int(state[5:])
         if files.get("disable") == "1" and files.get("default_status") != "disabled":
@@ -110,7 +110,7 @@ def resume_latency(case: Case) -> Findings:
 
 def latency_limit(case: Case) -> Findings:
     """As turbostat prints it."""
-    deepest = max((int(files["latency"]) for files in case.states().values()
+    deepest = max((int(files["latency"]) for files in case.states.values()
                    if files.get("latency", "").isdigit()), default=0)
     for line in case.material.said.get("turbostat", ()):
         match = re.search(r"/dev/cpu_dma_latency: (\d+) usec", line.text)
@@ -127,8 +127,8 @@ ENTRIES, TOO_DEEP, TOO_SHALLOW = 1000, 30, 50
 def idle_counters(case: Case) -> Findings:
     """Too deep or too shallow, as the kernel counts it."""
     total: dict[str, dict[str, int]] = {}
-    example: dict[str, tuple[str, int]] = {}
-    for (state, cpu), files in case.states().items():
+    example: dict[str, tuple[int, str, int]] = {}   # the CPU with most entries
+    for (state, cpu), files in case.states.items():
         if not {"name", "usage", "above", "below"} <= set(files):
             continue
         sums = total.setdefault(files["name"], dict.fromkeys(
@@ -137,13 +137,12 @@ def idle_counters(case: Case) -> Findings:
             sums[key] += int(files[key]) if files.get(key, "").isdigit() else 0
         if files.get("latency", "").isdigit():
             sums["latency"] = int(files["latency"])
-        best = example.setdefault(files["name"], (state, cpu))
-        usage = case.numbers(f"cpuidle/{state}/usage").get(cpu, 0)
-        if usage > case.numbers(f"cpuidle/{best[0]}/usage").get(best[1], 0):
-            example[files["name"]] = (state, cpu)
+        usage = int(files["usage"]) if files["usage"].isdigit() else 0
+        example[files["name"]] = max(example.get(files["name"], (-1, "", 0)),
+                                     (usage, state, cpu), key=lambda item: item[0])
     whole = sum(sums["time"] for sums in total.values())
     for name, sums in total.items():
-        state, cpu = example[name]
+        _, state, cpu = example[name]
         if sums["usage"] < ENTRIES or name == "POLL":
             continue
         for counter, word, limit, effect in (("above", "deep", TOO_DEEP, "slow"),
@@ -206,7 +205,7 @@ def package_states(case: Case) -> Findings:
 def _rests(case: Case) -> bool:
     """Have CPUs been idle for half of the time since boot, and that for an hour?"""
     words = case.text("proc/uptime").split()
-    cpus = len({cpu for _, cpu in case.states()}) or 1
+    cpus = len({cpu for _, cpu in case.states}) or 1
     try:
         up, idle = float(words[0]), float(words[1])
     except (IndexError, ValueError):

@@ -962,11 +962,10 @@ def planted(m: Machine, cpus: int) -> Steps:
         yield name, _planted(files, value)
     # Only polling and the deepest state are left for rests that are too short for it; with no
     # timer near, menu polls for none.
-    yield ("deep", "put menu $CPU/cpuidle/current_governor; n=$(ls -d $CPU/cpu1/cpuidle/state[0-9]* | wc -l); i=1; while [ $i -lt "
-           "$((n - 1)) ]; do put 1 $CPU/cpu1/cpuidle/state$i/disable; i=$((i + 1)); done; "
-           "vs-wake -m signal -c 1 -k 0 -n 3000 -w 20 -x 100 >/dev/null; i=1; while [ $i -lt "
-           "$((n - 1)) ]; do put 0 $CPU/cpu1/cpuidle/state$i/disable; i=$((i + 1)); done; "
-           + _ATTACHED)
+    between = "for s in $(seq $(($(ls -d $CPU/cpu1/cpuidle/state[0-9]* | wc -l) - 2)))"
+    disable = f"{between}; do put {{}} $CPU/cpu1/cpuidle/state$s/disable; done"
+    yield ("deep", f"put menu $CPU/cpuidle/current_governor; {disable.format(1)}; vs-wake -m signal"
+           f" -c 1 -k 0 -n 3000 -w 20 -x 100 >/dev/null; {disable.format(0)}; {_ATTACHED}")
 
 
 #: A lower clock whose cause the thermal status does not show, as the emulator has it.
