@@ -160,6 +160,7 @@ def tests() -> list[tuple[str, Callable[[], testrun.Count]]]:
         ("checkpatch", lambda: static.checkpatch(trees.LINUX)),
         ("KUnit", lambda: testrun.kunit(paths.LINUX)),
         ("kselftests", testrun.selftests),
+        *([] if _newer() else [("lab", testrun.lab)]),
         ("virtual silicon", testrun.silicon),
     ]
 

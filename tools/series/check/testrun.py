@@ -139,6 +139,18 @@ def silicon() -> Count:
     return pytest("silicon", paths.SILICON / "tests", *jobs)
 
 
+def lab() -> Count:
+    """Its tier "check": one case for each cell, and each statement that no longer holds."""
+    with Step("test: lab"):
+        done = proc.capture(guest.command("lab", "--tier=check", f"--jobs={proc.jobs()}"),
+                            check=False, cwd=paths.TOP, env=guest.environment())
+    said = done.stdout.decode(errors="replace")
+    if not (cells := re.search(r"^(\d+) of \d+ cells, ", said, re.M)):
+        raise Fail("the lab's cells were not measured", done.stderr.decode(errors="replace"))
+    say(said.strip().splitlines()[-1])
+    return Count(passed=int(cells[1]), failures=re.findall(r"^[A-Z][A-Z ]+ (\S+/.*)$", said, re.M))
+
+
 #: The kernel's parser fails where "Freeing initrd memory" comes between the lines of a suite.
 KUNIT = "--append=initramfs_async=0 kunit.enable=1"
 _SUITE = re.compile(r'struct kunit_suite \w+ = \{\s*\.name\s*=\s*"([^"]+)"')

@@ -12,6 +12,7 @@ from . import cli
 def parser() -> argparse.ArgumentParser:
     """Imports here: what is wrong in a file that they read, loads.toml, is one line too."""
     from .guest import commands as guest
+    from .lab import commands as lab
     from .machine import commands as machine
     from .readers import commands as readers
     from .studies import installed, stock_tools
@@ -22,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
 
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for part in (demo, guest, installed, stock_tools, validate, conclusions, bench, machine,
+    for part in (demo, guest, lab, installed, stock_tools, validate, conclusions, bench, machine,
                  readers):
         part.add(sub)
     return top

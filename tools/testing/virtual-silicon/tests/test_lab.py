@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Experiments: what a plan may say, which cells share a guest, what a cell's line means, who
+loses, and that a guest refuses what does not hold."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from virtual_silicon import paths
+from virtual_silicon.errors import UsageError
+from virtual_silicon.guest import boot, initramfs, pool
+from virtual_silicon.lab import commands, plan, store, table
+
+PLAN = plan.read()
+TINY = """
+[kernel.base]
+[kernel.ours]
+like = "patched"
+[column.base]
+kernel = "base"
+[column.ours]
+kernel = "ours"
+set = ["chains=0"]
+[load.turns]
+title = "turns"
+takes = '\\d+'
+run = "stopwatch turns $N"
+prints = ["result", "p99"]
+[load.end]
+title = "ends"
+run = "stopwatch end"
+better = "less"
+[part.one]
+question = "?"
+machines = ["sapphire-rapids"]
+cpus = 4
+columns = ["base", "ours"]
+loads = ["turns:1", "turns:2", "end"]
+seeds = 2
+[part.one.holds]
+"turns:1 result" = [1.5, 2.5]
+"""
+
+
+def tiny(where: Path, old: str = "", new: str = "") -> plan.Plan:
+    assert old in TINY
+    (where / "a.toml").write_text(TINY.replace(old, new, 1) if old else TINY)
+    return plan.read(where)
+
+
+@pytest.mark.parametrize("old, new, said", [
+    ('better = "less"', 'best = 1', "a.toml: load end: no field best; there are: title, run, "),
+    ('run = "stopwatch end"', '', "a.toml: load end lacks run"),
+    ('better = "less"', 'better = "fewer"',
+     "a.toml: load end: better: no value fewer; there are: more, less"),
+    ('"p99"', '"p98"', "a.toml: load turns: prints: no measure p98; there are: -, result, "),
+    ("turns $N", "turns", "a.toml: load turns: run has $N if and only if"),
+    ("stopwatch end", "stopwatch end $N", "a.toml: load end: run has $N if and only if"),
+    ('"turns:2"', '"turns:two"',
+     r"a.toml: part one: load turns:two: no parameter two; it takes \d+"),
+    ('"turns:2"', '"turns"', r"a.toml: part one: load turns: no parameter given; it takes \d+"),
+    ('"end"]', '"end:3"]', "a.toml: part one: load end:3: no parameter 3; it takes none"),
+    ('"end"]', '"ends"]', "a.toml: part one: no load ends; there are: turns, end"),
+    ('["base", "ours"]', '["base", "our"]',
+     "a.toml: part one: no column our; there are: base, ours"),
+    ('"sapphire-rapids"', '"saphire"', "a.toml: part one: no machine saphire; there are: "),
+    ("seeds = 2", 'seeds = 2\ntier = "night"',
+     "a.toml: part one: no tier night; there are: check, release, model"),
+    ('"turns:1 result"', '"turns:3 result"',
+     "a.toml: part one: holds: no load turns:3; there are: turns:1, turns:2, end"),
+    ('"turns:1 result"', '"turns:1 rate"',
+     "a.toml: part one: holds: no measure rate; there are: result, W, "),
+    ('"chains=0"', '"chain=0"', "a.toml: column ours: no setting chain; there are: status, "),
+    ('kernel = "ours"', 'kernel = "our"',
+     "a.toml: column ours: no kernel our; there are: base, ours"),
+    ("[load.end]", "[loads.end]", "a.toml: no table loads; there are: kernel, column, load, part"),
+    ("[load.end]", "[load.end", "a.toml: "),
+])
+def test_wrong_plans(tmp_path: Path, old: str, new: str, said: str) -> None:
+    """Are refused in a line with file, name, and what is allowed."""
+    with pytest.raises(UsageError) as error:
+        tiny(tmp_path, old, new)
+    assert str(error.value).startswith(said) and "\n" not in str(error.value)
+
+
+def test_a_name_in_two_files(tmp_path: Path) -> None:
+    (tmp_path / "b.toml").write_text('[column.ours]\nkernel = "base"\n')
+    with pytest.raises(UsageError, match="^b.toml: column ours is in a.toml: column ours too$"):
+        tiny(tmp_path)
+
+
+def test_cells_share_guests(tmp_path: Path) -> None:
+    """Each cell is in one guest, which has one part, machine, boot and kind of user code."""
+    for whole in (PLAN, tiny(tmp_path, "[load.end]", "[load.end]\ncycles = 1000")):
+        every = plan.cells(whole, list(whole.parts))
+        of = plan.starts(every)
+        assert len(set(every)) == len(every) and len({s.name for s in of}) == len(of)
+        assert sorted(map(str, every)) == sorted(str(c) for s in of for c in s.cells)
+        assert all(len({(c.part, c.machine, c.column.boot, c.load.batch, c.load.cycles,
+                         c.load.memory) for c in s.cells}) == 1 for s in of)
+    assert len(of) == 4 and len(every) == 12
+    # A repetition comes after all other loads
+    assert [(c.key[2], c.seed) for c in of[0].cells] == [
+        ("turns:1", 1), ("turns:2", 1), ("turns:1", 2), ("turns:2", 2)]
+
+
+def test_shares_of_the_cpus() -> None:
+    assert [plan.number(word, 8) for word in ("n", "n/2", "n/16", "3", "n=16", "")] == [
+        "8", "4", "1", "3", "n=16", ""]
+
+
+@pytest.fixture
+def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pool.Guests:
+    for name in ("base", "ours", "qemu", "archive"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(store.kernels, "image", lambda kernel: (tmp_path / kernel.name, {}))
+    return pool.Guests(tmp_path / "out", tmp_path / "archive", tmp_path / "qemu")
+
+
+def test_key_covers_what_decides(guests: pool.Guests, tmp_path: Path) -> None:
+    """What is kept of one cell is not the answer of another."""
+    def keys(old: str = "", new: str = "") -> list[str]:
+        whole = tiny(tmp_path, old, new)
+        return [guests.key(store.guest(start, whole)) for start in
+                plan.starts(plan.cells(whole, ["one"]))]
+    base, ours = keys()
+    for old, new in ((', "turns:2"', ""), ("turns $N", "turn $N"), ("seeds = 2", "seeds = 3"),
+                     ("[load.turns]", "[load.turns]\ncycles = 9"), ("cpus = 4", "cpus = 2"),
+                     ('prints = ["result", "p99"]', 'prints = ["result"]')):
+        assert not {base, ours} & set(keys(old, new)), (old, new)
+    for old, new in (('"chains=0"', '"choice=0"'), ('kernel = "ours"', 'kernel = "base"'),
+                     ('kernel = "ours"', 'kernel = "ours"\nappend = "nosmt"'),
+                     ('kernel = "ours"', 'kernel = "ours"\nfaults = "0 msr msr=0x1ad value=0"'),
+                     ('kernel = "ours"', 'kernel = "ours"\nidle = "menu"')):
+        assert ours not in keys(old, new), (old, new)
+
+
+def cell(load: str = "turns", column: str = "ours", seed: int = 1, where: plan.Plan = PLAN,
+         **changes: Any) -> plan.Cell:
+    return plan.Cell("one", "sapphire-rapids", 4, where.columns[column],
+                     dataclasses.replace(where.loads[load], **changes), "1", seed)
+
+
+GOOD = "0 2 30 400 500 1000 60 8 4 9000 3"
+
+
+def test_numbers_of_a_line(tmp_path: Path) -> None:
+    """By hand: 2 s, 30 J, 400 of something, half of the TSC's clock."""
+    whole = tiny(tmp_path)
+    of = store.parse(cell(where=whole, prints=()), GOOD.split(), 2_000_000).of
+    assert of == {"result": 200, "W": 15, "mJ": 75, "MHz": 1000, "wait us": 3, "changes/s": 30,
+                  "above/s": 4, "below/s": 2}
+    of = store.parse(cell("end", where=whole), GOOD.split(), 2_000_000).of
+    assert (of["result"], of["mJ"]) == (2, 30_000)
+    of = store.parse(cell(where=whole, prints=("-", "result", "W", "p99")),
+                     f"{GOOD} 9 50 10 7".split(), 2_000_000).of
+    assert (of["result"], of["W"], of["mJ"], of["p99"]) == (50, 10, 200, 7) and "-" not in of
+
+
+@pytest.mark.parametrize("words, reason", [
+    ("", "did not come to it"), ("1" + GOOD[1:] + " 7 7", "status 1"),
+    ("125 ended too early 0", "status 125"),
+    (GOOD, "11 numbers instead of 13: the load prints result, p99"),
+    (GOOD + " 7", "12 numbers instead of 13"), (GOOD + " 7 7 7", "14 numbers instead of 13"),
+    (GOOD + " 0 7", "result is 0"), (GOOD + " nan 7", "result is nan"),
+    (GOOD + " x 7", "could not convert"), (GOOD.replace(" 2 ", " 0 ") + " 7 7", "is 0"),
+    (GOOD.replace(" 30 ", " 0 ") + " 7 7", "is 0"),
+    (GOOD.replace(" 1000 ", " 0 ") + " 7 7", "is 0"),
+])
+def test_what_is_no_result(tmp_path: Path, words: str, reason: str) -> None:
+    """A load that prints nothing, or fails, has no number."""
+    with pytest.raises(ValueError, match=reason):
+        store.parse(cell(where=tiny(tmp_path)), words.split(), 1)
+
+
+def test_a_cell_without_a_line_has_failed(tmp_path: Path) -> None:
+    """And is named; the others count. A column that was refused has none."""
+    whole = tiny(tmp_path)
+    start = plan.Start("sapphire-rapids", 4, whole.columns["base"].boot, tuple(
+        cell(load, column, seed, whole) for column in ("base", "ours")
+        for load in ("turns", "end") for seed in (1, 2)))
+    answer = boot.Answer()
+    answer.feed("\n".join((
+        "vs:begin base", f"cell turns 1 1 {GOOD} 7 7", f"cell turns 1 2 {GOOD}", "no device",
+        f"cell end 1 2 {GOOD}", "vs:end base 0", "vs:begin ours", "chains=0 does not hold",
+        "vs:end ours 1", "vs:exit 1", "")))
+    found = store.Measured()
+    store.read(start, boot.Result(0, answer, 0, 0, "", {}, None), 1000, found)
+    assert [str(sample.cell) for sample in found.samples] == [
+        "one/sapphire-rapids/turns:1/base, seed 1", "one/sapphire-rapids/end:1/base, seed 2"]
+    assert found.failed[:2] == [
+        "one/sapphire-rapids/turns:1/base, seed 2: 11 numbers instead of 13: the load prints "
+        "result, p99 (no device)",
+        "one/sapphire-rapids/end:1/base, seed 1: the guest did not come to it (no device)"]
+    assert len(found.failed) == 6 and all("chains=0 does not hold" in f for f in found.failed[2:])
+
+
+def rows(where: Path, ours: dict[str, list[float]], load: str = "turns",
+         base: float = 1) -> tuple[plan.Plan, list[table.Row]]:
+    """Of measures that are 1, 1.01 ... on the base."""
+    whole = tiny(where)
+    samples = [store.Sample(cell(load, column, seed, whole), {
+        measure: (values[seed - 1] if column == "ours" else base + 0.01 * seed)
+        for measure, values in ours.items()})
+        for column in ("base", "ours") for seed in range(1, len(next(iter(ours.values()))) + 1)]
+    return whole, table.rows(samples, whole)
+
+
+def verdicts(of: list[table.Row]) -> dict[str, str]:
+    return {row.measure: row.verdict for row in of if row.key[3] == "ours"}
+
+
+def test_verdicts(tmp_path: Path) -> None:
+    """Of a result as the load says, of all else but the clock less is better."""
+    twice = [2.0, 2.02]
+    _, of = rows(tmp_path, {"result": twice, "mJ": twice, "p99": twice, "MHz": twice})
+    assert verdicts(of) == {"result": "better", "mJ": "worse", "p99": "worse", "MHz": "better"}
+    assert verdicts(rows(tmp_path, {"result": twice}, "end")[1]) == {"result": "worse"}
+    # Within 3 %; far from 1, but as far from each other
+    _, of = rows(tmp_path, {"result": [1.03, 1.04], "mJ": [0.5, 2.0]})
+    assert verdicts(of) == {"result": "same", "mJ": "same"}
+
+
+def test_ratio_and_interval(tmp_path: Path) -> None:
+    """4 and 1 over 1 are 2 by geometric means; one seed has a ratio and no interval."""
+    row = table.Row(("p", "m", "l", "c"), "result", (4.0, 1.0), "base", (1.0, 1.0))
+    assert row.ratio == pytest.approx(2)
+    assert row.interval and row.interval.low < 1 < row.interval.high
+    _, of = rows(tmp_path, {"result": [2.02]})
+    one = next(row for row in of if row.key[3] == "ours")
+    assert one.ratio == pytest.approx(2) and one.interval is None and one.verdict == ""
+    assert one.cells()[5:] == ["1", "2.02", "2.02", "2.02", "base", "2.000", "", "", ""]
+    # What is compared with has no ratio of its own, and 0 none at all
+    assert [row.over for row in of if row.key[3] == "base"] == [""]
+    assert table.Row(row.key, "changes/s", (0.0, 1.0), "base", (1.0, 1.0)).ratio is None
+
+
+def test_losers(tmp_path: Path) -> None:
+    """In what is judged, of columns that are."""
+    twice = [2.0, 2.02]
+    whole, of = rows(tmp_path, {"result": twice, "mJ": twice, "W": twice, "p99": twice})
+    assert [row.measure for row in table.losers(of, whole)] == ["mJ", "p99"]
+    whole = tiny(tmp_path, "seeds = 2", "seeds = 2\njudged = []")
+    assert table.losers(of, whole) == []
+
+
+@pytest.mark.parametrize("result, said", [(2, ""), (1.4, ": 1.38, and is to be 1.5 to 2.5"),
+                                          (2.6, ": 2.56, and is to be 1.5 to 2.5")])
+def test_what_a_part_says_must_hold(tmp_path: Path, result: float, said: str) -> None:
+    whole, of = rows(tmp_path, {"result": [result, result]})
+    found = table.broken(of, whole)
+    assert len(found) == bool(said) and all(text.endswith(f"over base{said}") for text in found)
+    assert table.broken([], whole)[0].endswith("not measured, and is to be 1.5 to 2.5")
+
+
+def options(*words: str, **changes: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"words": list(words), "tier": None, "columns": None, "loads": None,
+                                 "seeds": None, **changes})
+
+
+def test_what_is_chosen(tmp_path: Path) -> None:
+    whole = tiny(tmp_path)
+    found = commands.chosen(whole, options("one", loads=["turns:2"], seeds=5)).parts["one"]
+    assert (found.loads, found.seeds, found.columns) == (("turns:2",), 5, ("base", "ours"))
+    assert found.holds == {} and commands.chosen(whole, options(tier="release")).parts
+    for words, said in ((options("two"), "^no part two; there are: one$"),
+                        (options("one", columns=["our"]), "^part one: no column our; there are: "),
+                        (options("one", loads=["end:4"]), "no parameter 4; it takes none$")):
+        with pytest.raises(UsageError, match=said):
+            commands.chosen(whole, words)
+
+
+def test_show(capsys: pytest.CaptureFixture[str]) -> None:
+    """For every name; with the shell of what it calls."""
+    for name in (*PLAN.parts, *PLAN.columns, *PLAN.loads):
+        assert commands.show(PLAN, name) == 0
+    said = capsys.readouterr().out
+    assert "stopwatch handovers" in said and "options()\n{\n" in said and "settings()\n{\n" in said
+    with pytest.raises(UsageError, match="^no part, column or load hops; there are: canary, "):
+        commands.show(PLAN, "hops")
+
+
+class Shell:
+    """cells.sh on this machine: what it names is below a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, cpu = root, root / "sys/devices/system/cpu"
+        self.files = {
+            cpu / "cpufreq/policy0/scaling_governor": "schedutil",
+            cpu / "cpufreq/policy1/scaling_governor": "schedutil",
+            cpu / "cpu0/cpufreq/cpuinfo_max_freq": "3800000",
+            cpu / "cpuidle/current_governor": "menu",
+            root / "sys/kernel/debug/sched/features": "CHAINS",
+            root / "sys/module/aperfmperf/parameters/freq_max": "4c",
+            root / "sys/kernel/tracing/trace": "", root / "tmp/x": "",
+            root / "sys/kernel/tracing/buffer_size_kb": "",
+            root / "sys/kernel/tracing/events/msr/write_msr/filter": "",
+            root / "sys/kernel/tracing/events/msr/write_msr/enable": "",
+            root / "proc/schedstat": "cpu0 0 0 5 5 5 5 100 2000 4",
+            root / "dev/cpu_dma_latency": "", root / "usr/lib/vs/x": "",
+            **{cpu / f"cpu{n}/cpuidle/state{s}/{name}": value for n in (0, 1)
+               for s, of in enumerate((("POLL", "0"), ("C1", "2"), ("C6", "170")))
+               for name, value in (("name", of[0]), ("latency", of[1]), ("disable", "0"),
+                                   ("above", "1"), ("below", "2"))}}
+        for file, text in self.files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{text}\n")
+        for name, text in (("uclampset", "echo $* >>{root}/uclamp"),
+                           ("handovers", 'echo "$*"'),
+                           ("stopwatch", '"$@" >{root}/tmp/output; status=$?; '
+                            "echo 2 30 400 500 1000; exit $status")):
+            program = root / "usr/bin" / name
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(f"#!/bin/sh\n{text.format(root=root)}\n")
+            program.chmod(0o755)
+        scripts = (initramfs.GUEST / "guest.sh", store.HERE / "cells.sh")
+        self.script = "\n".join(
+            re.sub(r"(?<=[ \t=>(\"'])/(?=(sys|tmp|dev|proc|usr)\b)", f"{root}/",
+                   script.read_text()).replace(f". {root}/usr/lib/vs/bench.sh", "")
+            for script in scripts) + (
+                f"\nsleep() {{ :; }}\nPATH={root}/usr/bin:$PATH\n"
+                f"FEATURES={root}/sys/kernel/debug/sched/features\n"
+                f"TRACING={root}/sys/kernel/tracing\n")
+
+    def __call__(self, text: str) -> list[str]:
+        return subprocess.run(["busybox", "sh", "-c", f"{self.script}\n{text}"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False).stdout.splitlines()
+
+    def values(self, end: str) -> set[str]:
+        return {file.read_text().strip() for file in self.files if str(file).endswith(end)}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_settings_are_those_of_the_plan() -> None:
+    cases = re.findall(r"^\t\t(\w+)=\*\)", (store.HERE / "cells.sh").read_text(), re.M)
+    assert cases == ["governor", "idle", *plan.SETTINGS]
+
+
+def test_a_column_sets_only_what_it_names(shell: Shell) -> None:
+    """All else is as the kernel began, whatever the column before has set."""
+    before = {file: file.read_text() for file in shell.files}
+    both = "settings governor=performance idle=teo freq_max=1c chains=0 states=POLL,C1 hint=9"
+    assert shell(f"prepare\n{both} || echo no") == []
+    assert shell.values("scaling_governor") == {"performance"}
+    assert shell.values("current_governor") == {"teo"} and shell.values("freq_max") == {"1c"}
+    assert shell.values("features") == {"NO_CHAINS"} and shell.values("/2/disable") == set()
+    assert shell.values("state2/disable") == {"1"} and shell.values("state1/disable") == {"0"}
+    for file, text in before.items():
+        file.write_text(text)
+    assert shell(f"prepare\n{both} && settings governor=schedutil idle= || echo no") == []
+    knobs = [file for file in before if "tracing" not in str(file)]
+    assert {file: file.read_text() for file in knobs} == {file: before[file] for file in knobs}
+    said = (shell.root / "uclamp").read_text().split()
+    assert said[1::4] == ["9", "9", "-1"]
+
+
+@pytest.mark.parametrize("word, file", [
+    ("governor=performance", "policy1/scaling_governor"), ("idle=teo", "cpuidle/current_governor"),
+    ("freq_max=1c", "freq_max"), ("status=active", ""), ("chains=0", "features"),
+    ("choice=0", "features"), ("choice=2", ""), ("states=POLL,C9", ""), ("idle_poll=c02", ""),
+    ("shallower=20", "cpu1/cpuidle/state2/disable"), ("limit=9", "cpu_dma_latency"), ("x=1", "")])
+def test_a_setting_that_does_not_hold(shell: Shell, word: str, file: str) -> None:
+    """A write that changes nothing, and what the kernel does not have."""
+    if file:
+        path = next(f for f in shell.files if str(f).endswith(file))
+        path.unlink()
+        path.symlink_to("/dev/null")
+    assert shell(f": >{shell.root}/tmp/began\nsettings {word} && echo yes")[-1] == \
+        f"{word} does not hold"
+
+
+def test_line_of_a_cell(shell: Shell) -> None:
+    """What the load prints last is at its end; a load that prints nothing has nothing there,
+    whatever the one before has left."""
+    assert shell("cell hop n=1 2 1 'stopwatch handovers $N $SEED'; cell none 1 1 1 :; "
+                 "cell quiet '' 1 1 'stopwatch true'; cell bad 1 1 0 'stopwatch false'") == [
+        "cell hop n=1 2 0 2 30 400 500 1000 0 0 0 0 0  n=1 2",
+        "cell none 1 1 0  0 0 0 0 0  ",
+        "cell quiet - 1 0 2 30 400 500 1000 0 0 0 0 0  ",
+        "cell bad 1 1 1 2 30 400 500 1000 0 0 0 0 0  "]
+
+
+def test_counters_of_a_cell(shell: Shell) -> None:
+    """Rises, each at its place."""
+    cpu, root = shell.root / "sys/devices/system/cpu/cpu0/cpuidle/state1", shell.root
+    more = root / "more"
+    more.write_text(
+        f"#!/bin/sh\necho 4 >{cpu}/above; echo 12 >{cpu}/below\n"
+        f"echo cpu0 0 0 5 5 5 5 100 2700 9 >{root}/proc/schedstat\n"
+        f"printf '%s\\n' '[000] write_msr: 199, value a' '[000] write_msr: 199, value b' "
+        "'[001] write_msr: 199, value a' '[000] write_msr: 199, value b' "
+        f">{root}/sys/kernel/tracing/trace\n")
+    more.chmod(0o755)
+    assert shell(f"cell x 1 1 0 'stopwatch {more}'") == [
+        "cell x 1 1 0 2 30 400 500 1000 1 3 10 700 5  "]
+
+
+@pytest.mark.parametrize("parameter, words", [("n=4", "-n 4"), ("o=burst,n=5,w=3000,p=7000",
+                                                               "-o burst -n 5 -w 3000 -p 7000")])
+def test_options_of_handovers(shell: Shell, parameter: str, words: str) -> None:
+    assert shell(f"options {parameter}") == [f" {words}"]
+
+
+@pytest.mark.parametrize("name", PLAN.loads)
+def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
+    """Two parameters give two command lines, and none has an unset variable in it."""
+    load = PLAN.loads[name]
+    given = [word.partition(":")[2] for part in PLAN.parts.values() for word in part.loads
+             if word.partition(":")[0] == name] if load.takes else [""]
+    given += {"idle": ["2"], "gitsource": ["3"], "messages": ["5"], "turns": ["pipe"],
+              "paced": ["udp"], "busy": ["new"], "bursts": ["work,30"],
+              "hackbench": ["1", "2"]}.get(name, [])
+    for parameter in given:
+        assert re.fullmatch(load.takes, parameter)
+    stub = 'stopwatch() { echo "$*"; }; load() { echo "load $*"; }; set -u; STEPS=7 TOP=38; '
+    said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in dict.fromkeys(given)]
+    assert all(len(lines) == 1 and "unbound" not in lines[0] and "not set" not in lines[0]
+               for lines in said), said
+    assert len({lines[0] for lines in said}) == len(said) >= (2 if load.takes else 1)
+    other = shell(f"{stub}N='{given[0]}' SEED=6; {load.run}")
+    assert (other != said[0]) == ("$SEED" in load.run)
+
+
+def test_packages_of_the_loads() -> None:
+    """What guests take from packages is named where they are installed."""
+    names = (paths.ROOT / "tools/series/fetch/packages.txt").read_text().split()
+    assert set(initramfs.packages(initramfs.read_recipe(store.HERE / "recipe.txt"))) <= {
+        *names, "util-linux"}
+
+
+def test_two_runs_are_identical(request: pytest.FixtureRequest, tmp_path: Path,
+                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """And two parameters of a load, or two seeds, are not."""
+    base = paths.kernel(request.config.getoption("--base-kernel"))
+    monkeypatch.setattr(store.kernels, "image", lambda _: (base, {}))
+    part = dataclasses.replace(PLAN.parts["canary"], columns=("base",), cpus=2,
+                               loads=("hop:n=4", "hop:n=4,k=2", "idle:1"), seeds=2)
+    whole = dataclasses.replace(PLAN, parts={"canary": part})
+    runs = [store.measure(plan.cells(whole, ["canary"]), whole, tmp_path / number,
+                          paths.qemu(request.config.getoption("--qemu")), 1) for number in "12"]
+    assert runs[0].samples == runs[1].samples and not runs[0].failed
+    results = [s.of["result"] for s in runs[0].samples if s.cell.load.name == "hop"]
+    assert len(set(results)) == 4

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced in the guest by store.py, after guest.sh. "settings" sets a column up and refuses what
+# does not hold; "cell" runs one load and prints
+#
+#	cell LOAD PARAMETER SEED STATUS S J AMOUNT APERF MPERF CHANGES ABOVE BELOW WAITED WAITS
+#		[NUMBER]...
+#
+# CHANGES: writes of the registers that ask for a clock which change their value. WAITED: ns that
+# tasks which could run waited for a CPU, in so many WAITS. NUMBERs: what the load prints.
+
+WORK=4
+. /usr/lib/vs/bench.sh
+
+OUTPUT=/tmp/output	# of stopwatch's command
+BEGAN=/tmp/began
+DMA_LATENCY=/dev/cpu_dma_latency
+KNOBS="$CPU/intel_pstate/status
+	$CPU/cpufreq/policy[0-9]*/scaling_governor
+	$CPU/cpuidle/current_governor
+	/sys/module/aperfmperf/parameters/freq_max
+	/sys/module/umwait/parameters/idle_poll
+	$CPU/cpu[0-9]*/cpuidle/state[0-9]*/disable"
+
+# Writes down how the kernel began
+prepare()
+{
+	for file in $KNOBS; do
+		[ ! -e "$file" ] || echo "$(cat "$file") $file"
+	done >$BEGAN
+	echo "msr == 0x199 || msr == 0x774 || msr == 0xc0010062" >$TRACING/events/msr/write_msr/filter
+	echo 4096 >$TRACING/buffer_size_kb
+	cd /usr/lib/vs
+}
+
+# STEPS: of work in a us at the highest clock, for handovers
+steps()
+{
+	put performance $CPU/cpufreq/policy[0-9]*/scaling_governor && STEPS=$(handovers)
+}
+
+# TOP: the highest clock, in the unit of PERF_CTL
+highest()
+{
+	TOP=$(($(cat $CPU/cpu0/cpufreq/cpuinfo_max_freq) / 100000))
+}
+
+# VALUE FILE...: writes it, and reads it back
+hold()
+{
+	put "$@" || return
+	want=$1
+	shift
+	for file; do
+		[ "$(cat "$file")" = "$want" ] || { echo "$file is $(cat "$file")"; return 1; }
+	done
+}
+
+# NAME 1|0: of the scheduler, in a kernel that has it
+feature()
+{
+	case $2 in
+	1)	word=$1 ;;
+	0)	word=NO_$1 ;;
+	*)	return 1 ;;
+	esac
+	put "$word" $FEATURES && grep -qw "$word" $FEATURES
+}
+
+# STATE,...: no others are used; each is there
+states()
+{
+	for state in $(echo "$1" | tr , ' '); do
+		grep -qx "$state" $CPU/cpu0/cpuidle/state*/name || { echo "no state $state"; return 1; }
+	done
+	only "$(echo "$1" | tr , ' ')"
+}
+
+# US: states that take longer to leave are not used
+shallower()
+{
+	for state in $CPU/cpu[0-9]*/cpuidle/state*; do
+		[ "$(cat "$state/latency")" -le "$1" ] || hold 1 "$state/disable" || return
+	done
+}
+
+# US: what a CPU may take to wake, while descriptor 4 is open
+limit()
+{
+	exec 4>$DMA_LATENCY && printf "\\$(printf %o "$1")\\0\\0\\0" >&4 &&
+		[ "$(od -An -td4 -N4 $DMA_LATENCY | tr -d ' ')" = "$1" ]
+}
+
+# All as the kernel began
+restore()
+{
+	exec 4>&-
+	[ -z "$HINT" ] || uclampset -m -1 -p $$ >/dev/null || return
+	HINT=
+	while read -r began of; do
+		hold "$began" "$of" || return
+	done <$BEGAN
+	for name in CHAINS SIS_SHALLOW; do
+		! grep -q $name $FEATURES || feature $name 1 || return
+	done
+}
+
+# NAME=VALUE...; what is not named is as the kernel began
+settings()
+{
+	restore || { echo "is not as the kernel began"; return 1; }
+	for set; do
+		value=${set#*=}
+		case $set in
+		governor=*)	hold "$value" $CPU/cpufreq/policy[0-9]*/scaling_governor ;;
+		idle=)		;;
+		idle=*)		hold "$value" $CPU/cpuidle/current_governor ;;
+		status=*)	hold "$value" $CPU/intel_pstate/status ;;
+		freq_max=*)	hold "$value" /sys/module/aperfmperf/parameters/freq_max ;;
+		idle_poll=*)	hold "$value" /sys/module/umwait/parameters/idle_poll ;;
+		chains=*)	feature CHAINS "$value" ;;
+		choice=*)	feature SIS_SHALLOW "$value" ;;
+		states=*)	states "$value" ;;
+		shallower=*)	shallower "$value" ;;
+		limit=*)	limit "$value" ;;
+		hint=*)		HINT=$value; uclampset -m "$value" -p $$ >/dev/null ;;
+		*)		false ;;
+		esac || { echo "$set does not hold"; return 1; }
+	done
+	sleep 0.5
+}
+
+# n=4,w=60 as handovers takes it
+options()
+{
+	echo ",$1" | sed 's/,\([a-z]\)=/ -\1 /g'
+}
+
+# above, below, ns that tasks waited, and in how many waits, so far
+counters()
+{
+	awk 'FILENAME ~ /above$/ { above += $1 } FILENAME ~ /below$/ { below += $1 }
+		/^cpu/ { ns += $9; n += $10 }
+		END { printf "%.0f %.0f %.0f %.0f\n", above, below, ns, n }' \
+		$CPU/cpu[0-9]*/cpuidle/state*/above $CPU/cpu[0-9]*/cpuidle/state*/below \
+		/proc/schedstat
+}
+
+changes()
+{
+	awk '/write_msr:/ {
+			match($0, /\[[0-9]+\]/); c = substr($0, RSTART, RLENGTH) $(NF - 2)
+			if (c in set && set[c] != $NF) n++
+			set[c] = $NF
+		} END { print n + 0 }' $TRACING/trace
+}
+
+# $1: load, $2: parameter, $3: seed, $4: how many numbers it prints itself, $5: shell
+cell()
+{
+	N=$2 SEED=$3
+	rm -f $OUTPUT
+	# This interrupts all CPUs.
+	: >$TRACING/trace
+	echo 1 >$TRACING/events/msr/write_msr/enable
+	# What is left of the last load's utilisation is not to be the next one's, and each
+	# seed meets ticks at another phase.
+	sleep "0.2$(printf %03d $(($3 * 137 % 997)))"
+	before=$(counters)
+	took=$(eval "$5" 2>&1)
+	status=$?
+	after=$(counters)
+	echo 0 >$TRACING/events/msr/write_msr/enable
+	echo "cell $1 ${2:--} $3 $status $took $(changes) $(echo "$before $after" |
+		awk '{ for (i = 1; i <= 4; i++) printf "%.0f ", $(i + 4) - $i }')" \
+		"$([ "$4" = 0 ] || tail -n 1 $OUTPUT 2>/dev/null)"
+	[ $status = 0 ] || tail -n 5 $OUTPUT 2>/dev/null
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""lab: measure parts of the plan, print their tables, and say who loses."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from dataclasses import fields, replace
+from pathlib import Path
+
+from .. import cli, paths
+from ..errors import UsageError
+from ..guest import options
+from ..progress import clock
+from ..text import publish, write_csv
+from . import plan, store, table
+
+
+def add(sub: cli.Commands) -> None:
+    one = sub.add_parser("lab", help="experiments: loads on kernels, compared",
+                         description="Without words: the parts. show NAME: what is done for a "
+                         "part, a column or a load.")
+    one.add_argument("words", nargs="*", metavar="PART", help="of lab/plans, or show NAME")
+    one.add_argument("--tier", choices=plan.TIERS, help="all parts of it")
+    one.add_argument("--columns", type=options.words, help="in place of the parts'")
+    one.add_argument("--loads", type=str.split, help="the same")
+    one.add_argument("--seeds", type=cli.count, help="the same")
+    one.add_argument("--kept", action="store_true", help="what was measured before, no guest")
+    one.add_argument("--dry", action="store_true", help="count guests and cells")
+    one.add_argument("--out", type=Path, default=paths.BUILD / "lab")
+    options.pool_options(one)
+    one.set_defaults(run=command)
+
+
+def chosen(whole: plan.Plan, args: argparse.Namespace) -> plan.Plan:
+    """Only the parts that were asked for, and as the options have them."""
+    names = [*args.words, *(part.name for part in whole.parts.values() if part.tier == args.tier)]
+    if unknown := [name for name in names if name not in whole.parts]:
+        raise UsageError(f"no part {', '.join(unknown)}; there are: {', '.join(whole.parts)}")
+    changes = {key: tuple(value) if isinstance(value, list) else value for key in
+               ("columns", "loads", "seeds") if (value := getattr(args, key))}
+    parts = {}
+    for part in (whole.parts[name] for name in names):
+        # What holds is of loads and columns that are measured.
+        holds = {} if "columns" in changes else {
+            name: of for name, of in part.holds.items()
+            if name.partition(" ")[0] in changes.get("loads", part.loads)}
+        parts[part.name] = replace(part, **changes, holds=holds)
+        whole.check(parts[part.name], f"part {part.name}")
+    return replace(whole, parts=parts)
+
+
+def counted(whole: plan.Plan) -> int:
+    """A line per part: guests, cells, question."""
+    for part in whole.parts.values():
+        cells = plan.cells(whole, [part.name])
+        print(f"{part.name:12} {part.tier:8} {len(plan.starts(cells)):3} guests {len(cells):4} "
+              f"cells  {part.question}")
+    return 0
+
+
+def helpers(shell: str, script: str) -> list[str]:
+    """Functions of @script that @shell calls, and those that these call."""
+    found = dict(re.findall(r"^(\w+)\(\)\n(\{\n.*?^\})", script, re.M | re.S))
+    todo = [shell]
+    out: dict[str, str] = {}
+    for text in todo:
+        for name in found.keys() & set(re.findall(r"\w+", text)) - out.keys():
+            out[name] = f"{name}()\n{found[name]}"
+            todo.append(found[name])
+    return [out[name] for name in found if name in out]
+
+
+def show(whole: plan.Plan, name: str) -> int:
+    """What is done for a name: its fields, and all shell that is run for it."""
+    everything: list[plan.Part | plan.Column | plan.Load] = [
+        *whole.parts.values(), *whole.columns.values(), *whole.loads.values()]
+    found = [one for one in everything if one.name == name]
+    if not found:
+        raise UsageError(f"no part, column or load {name}; there are: " + ", ".join(
+            one.name for one in everything))
+    script = (store.HERE / "cells.sh").read_text(encoding="utf-8")
+    for one in found:
+        print(f"[{type(one).__name__.lower()}.{name}]")
+        for f in fields(one):
+            if f.name != "name" and (value := getattr(one, f.name)):
+                print(f"{f.name} = {', '.join(value) if isinstance(value, tuple) else value}")
+        if isinstance(one, plan.Part):
+            for start in plan.starts(plan.cells(whole, [name])):
+                print(f"\n# guest {start.name}\n" + "\n".join(
+                    text for _, text in store.job(start).steps))
+            continue
+        shell = store.setting(one) if isinstance(one, plan.Column) else \
+            f"{one.before or ':'}\n{one.run}"
+        print("\n# in the guest\n" + "\n".join([shell, *helpers(shell, script)]))
+    return 0
+
+
+def command(args: argparse.Namespace) -> int:
+    """1 if a cell failed, or a judged column is not where its part says."""
+    whole = plan.read()
+    if args.words[:1] == ["show"] and len(args.words) == 2:
+        return show(whole, args.words[1])
+    if not args.words and not args.tier:
+        return counted(whole)
+    wanted = chosen(whole, args)
+    if args.dry:
+        return counted(wanted)
+    begin = time.monotonic()
+    cells = plan.cells(wanted, list(wanted.parts))
+    found = store.measure(cells, wanted, args.out, paths.qemu(args.qemu), args.jobs, args.kept)
+    rows = table.rows(found.samples, wanted)
+    for name, part in wanted.parts.items():
+        write_csv(args.out / f"{name}.csv", table.HEAD,
+                  [row.cells() for row in rows if row.key[0] == name], part.question, table.NOTE)
+    publish(args.out / "losers.csv", table.HEAD,
+            [row.cells() for row in table.losers(rows, wanted)],
+            "Where judged columns are worse.", table.NOTE)
+    wrong = [*(f"FAILED {text}" for text in found.failed),
+             *(f"HOLDS NO LONGER {text}" for text in table.broken(rows, wanted))]
+    print("\n".join([*wrong, f"{len(found.samples)} of {len(cells)} cells, "
+                     f"{clock(time.monotonic() - begin)}: {args.out}/"
+                     f"{{{','.join((*wanted.parts, 'losers'))}}}.csv"]))
+    return int(bool(wrong))

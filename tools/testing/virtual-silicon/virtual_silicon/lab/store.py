@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs the cells of a plan in guests, and keeps what they said."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..errors import Fail
+from ..guest import boot, initramfs
+from ..guest.job import Job
+from ..guest.pool import Guest, Guests
+from ..machine import machine
+from ..studies.bench import loads as bench
+from . import kernels
+from .plan import Cell, Column, Plan, Start, starts
+
+HERE = Path(__file__).resolve().parent
+SCRIPT = ". /usr/lib/vs/cells.sh"
+#: Of all guests: the drivers that leave the clock to governors.
+APPEND = "intel_pstate=passive amd_pstate=passive"
+#: A CPU that another one wakes starts at the next step of time, so steps are short.
+QUANTUM_NS = 1000
+#: What the line of a cell has, before what the load prints.
+LINE = ("status", "s", "J", "amount", "aperf", "mperf", "changes", "above", "below", "waited ns",
+        "waits")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One cell: what was measured, by name."""
+
+    cell: Cell
+    of: dict[str, float]
+
+
+@dataclass
+class Measured:
+    """@failed: why cells have no sample, a line each."""
+
+    samples: list[Sample] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def parse(cell: Cell, words: Sequence[str], tsc_khz: int) -> Sample:
+    """The words behind the cell's name; ValueError says what is wrong with them."""
+    if not words:
+        raise ValueError("the guest did not come to it")
+    if float(words[0]):
+        raise ValueError(f"status {words[0]}")
+    if len(words) != (wanted := len(LINE) + len(cell.load.prints)):
+        raise ValueError(f"{len(words)} numbers instead of {wanted}: the load prints "
+                         f"{', '.join(cell.load.prints) or 'none'}")
+    raw = dict(zip(LINE, map(float, words)))
+    own = {name: float(word) for name, word in zip(cell.load.prints, words[len(LINE):])
+           if name != "-"}
+    if min(raw["s"], raw["J"], raw["mperf"]) <= 0:
+        raise ValueError("time, energy or MPERF is 0")
+    rate = cell.load.better == "more"
+    result = own.pop("result", raw["amount"] / raw["s"] if rate else raw["s"])
+    if not result > 0:
+        raise ValueError(f"the result is {result:g}")
+    watts = own.pop("W", raw["J"] / raw["s"])
+    return Sample(cell, {
+        "result": result, "W": watts,
+        # Of a unit of work, or of the whole load
+        "mJ": 1000 * (watts / result if rate else raw["J"]),
+        "MHz": raw["aperf"] / raw["mperf"] * tsc_khz / 1000,
+        "wait us": raw["waited ns"] / max(raw["waits"], 1) / 1000,
+        **{f"{name}/s": raw[name] / raw["s"] for name in ("changes", "above", "below")}, **own})
+
+
+def setting(column: Column) -> str:
+    """Shell that sets a column up."""
+    words = (f"governor={column.governor}", f"idle={column.idle}", *column.set)
+    return "settings " + " ".join(map(shlex.quote, words))
+
+
+def line(cell: Cell) -> str:
+    """Shell that measures a cell."""
+    return "cell " + shlex.join((cell.load.name, cell.parameter, str(cell.seed),
+                                 str(len(cell.load.prints)), cell.load.run))
+
+
+def job(start: Start) -> Job:
+    """A step per column."""
+    out = Job()
+    before = dict.fromkeys(cell.load.before for cell in start.cells if cell.load.before)
+    out.step("prepare", " && ".join((SCRIPT, "prepare", *before)))
+    for column in dict.fromkeys(cell.column for cell in start.cells):
+        of = [line(cell) for cell in start.cells if cell.column == column]
+        out.step(column.name, "\n".join((SCRIPT, f"{setting(column)} || return", *of)))
+    return out
+
+
+def guest(start: Start, plan: Plan) -> Guest:
+    m, load = machine.load(start.machine), start.cells[0].load
+    m = replace(m, time=replace(m.time, user_cycles_per_1000_insns=load.cycles,
+                                memory_permille=load.memory, quantum_ns=QUANTUM_NS))
+    image, modules = kernels.image(plan.kernels[start.boot.kernel])
+    made = job(start)
+    made.files.update(modules)
+    return Guest(start.name, m, start.cpus, image, made, f"{APPEND} {start.boot.append}".strip(),
+                 start.boot.faults, cost=len(start.cells) * start.cpus)
+
+
+def read(start: Start, answer: boot.Result, tsc_khz: int, out: Measured) -> None:
+    """The lines of each column's step. A cell without a good one has failed."""
+    for column in dict.fromkeys(cell.column for cell in start.cells):
+        section = answer.answer.sections.get(column.name)
+        lines = section.lines if section else []
+        found = {tuple(words[1:4]): words[4:] for words in map(str.split, lines)
+                 if words[:1] == ["cell"]}
+        said = " | ".join(text for text in lines if not text.startswith("cell "))[-300:]
+        for cell in (c for c in start.cells if c.column == column):
+            words = found.get((cell.load.name, cell.parameter or "-", str(cell.seed)), [])
+            try:
+                out.samples.append(parse(cell, words, tsc_khz))
+            except ValueError as error:
+                out.failed.append(f"{cell}: {error}" + f" ({said})" * bool(said))
+
+
+def archive(out: Path) -> Path:
+    """What guests have in common."""
+    recipe = bench.recipe() + initramfs.read_recipe(HERE / "recipe.txt")
+    return initramfs.ensure(out / "guest", None, recipe)
+
+
+def measure(cells: Iterable[Cell], plan: Plan, out: Path, qemu: Path, jobs: int,
+            kept_only: bool = False) -> Measured:
+    """The longest guests first. A guest that failed is named, and the others go on."""
+    todo = sorted(((s, guest(s, plan)) for s in starts(cells)), key=lambda pair: -pair[1].cost)
+    answers = Guests(out, archive(out), qemu, jobs).outcomes([g for _, g in todo], kept_only)
+    found = Measured()
+    for (start, g), answer in zip(todo, answers):
+        if isinstance(answer, boot.Result):
+            read(start, answer, g.machine.tsc_khz, found)
+        else:
+            why = f"{answer} ({out / g.name}/console.log)" if isinstance(answer, Fail) else \
+                "not measured yet"
+            found.failed.append(f"{g.name}: {len(start.cells)} cells: {why}")
+    return found
