@@ -21,7 +21,6 @@ KERNEL_CONFIG = SILICON / "kernel.config"
 PATCHED_CONFIG = SILICON / "kernel-patched.config"
 DEBIAN_RULES = SILICON / "kernel-debian.toml"
 PACKAGES = TOP / "tools/series/fetch/packages.txt"
-BENCH_LOADS = SILICON / "virtual_silicon/studies/bench/loads.toml"
 
 #: The kernel that the series is for; BASE= may ask for a newer one.
 DEFAULT_BASE = "6.12"

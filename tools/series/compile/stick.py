@@ -107,9 +107,9 @@ def programs(root: Path, found: dict[str, distribution.Kernel]) -> None:
     ignore = shutil.ignore_patterns("__pycache__", "tests", "*.png", "*.csv")
     for source in (paths.CPUWHY, SOURCE, paths.SILICON / "virtual_silicon"):
         shutil.copytree(source, own / "lib" / source.name, ignore=ignore)
-    bench = paths.SILICON / "virtual_silicon/studies/bench"
-    shutil.copy(initramfs.compiled(bench / "stopwatch.c", OUT), own / "bin")
-    shutil.copy(initramfs.compiled(bench / "disk.c", OUT, shared=True), own / "bin")
+    loads = paths.SILICON / "virtual_silicon/loads"
+    shutil.copy(initramfs.compiled(loads / "stopwatch.c", OUT), own / "bin")
+    shutil.copy(initramfs.compiled(loads / "disk.c", OUT, shared=True), own / "bin")
     shutil.copy(SOURCE / "init", root / "init")
     for name, kernel in found.items():
         shutil.copy(kernel.image, boot / name)

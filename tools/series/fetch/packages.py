@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
+from virtual_silicon import loads
 from virtual_silicon.errors import Fail
+from virtual_silicon.guest import initramfs
 from virtual_silicon.progress import Step, say
 
 from .. import paths, proc
@@ -20,7 +21,7 @@ _NO_NETWORK = re.compile(r"Could not resolve|Temporary failure|Unable to connect
 
 
 def load(file: Path = paths.PACKAGES) -> dict[str, list[str]]:
-    """{group: packages} of packages.txt, and those of the bench."""
+    """{group: packages} of packages.txt, and programs that are loads."""
     groups: dict[str, list[str]] = {}
     current: list[str] | None = None
     for number, raw in enumerate(file.read_text().splitlines(), 1):
@@ -31,14 +32,8 @@ def load(file: Path = paths.PACKAGES) -> dict[str, list[str]]:
             if current is None or " " in line:
                 raise Fail(f"{file}:{number}: expected one package, below a [group]")
             current.append(line)
-    return groups | {"bench": bench()}
-
-
-def bench() -> list[str]:
-    """What the loads of make bench need: those that guests only unpack, not installed."""
-    found = tomllib.loads(paths.BENCH_LOADS.read_text())["package"]
-    return [name for package, row in found.items()
-            for name in (*([] if row.get("unpack") else [package]), *row.get("libraries", ()))]
+    groups["bench"] += initramfs.packages(loads.RECIPE)
+    return groups
 
 
 def installed() -> set[str]:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from virtual_silicon import cli, paths
+from virtual_silicon import cli, loads, paths
 from virtual_silicon.errors import GuestError
 from virtual_silicon.guest import initramfs, options
 from virtual_silicon.guest.job import Job
@@ -59,7 +59,7 @@ LIGHT_STEPS = 59000
 def said(args: argparse.Namespace, guests: Iterable[Guest]) -> list[str]:
     """What the scripts say in the guests; an answer is kept."""
     made = initramfs.ensure(args.out / "guest", more=[
-        initramfs.Item("compile", str(HERE / "guest-load.c"), "usr/bin/guest-load"),
+        initramfs.Item("compile", str(loads.HERE / "guest-load.c"), "usr/bin/guest-load"),
         initramfs.Item("package", "/usr/bin/uclampset", "usr/bin/uclampset", "util-linux")])
     return [answer.text("script")
             for answer in Guests(args.out, made, paths.qemu(), args.jobs).answers(list(guests))]
@@ -104,7 +104,7 @@ def policies(args: argparse.Namespace) -> int:
     return int(lost > 0)
 
 
-def loads(args: argparse.Namespace, clamped: str = "") -> str:
+def of_loads(args: argparse.Namespace, clamped: str = "") -> str:
     return (f"REPEAT={args.repeat} LOADS='{' '.join(args.load)}' CLAMPED={clamped}\n"
             + (HERE / "guest-loads.sh").read_text())
 
@@ -112,7 +112,7 @@ def loads(args: argparse.Namespace, clamped: str = "") -> str:
 def changes(args: argparse.Namespace) -> int:
     """Of the frequency per second; results."""
     found = [numbers(text, args.load, args.repeat) for text in said(args, [
-        guest(args, f"changes-{c}", *COLUMNS[c][:2], 4, loads(args)) for c in args.columns])]
+        guest(args, f"changes-{c}", *COLUMNS[c][:2], 4, of_loads(args)) for c in args.columns])]
     rows = []
     for load in args.load:
         for column, values in zip(args.columns, found):
@@ -133,7 +133,7 @@ def calls(args: argparse.Namespace) -> int:
     rows = []
     for clamp, text in zip(clamps, said(args, [
             guest(args, f"calls-{clamp or 'free'}", "patched-profile", "schedutil", 4,
-                  loads(args, clamp)) for clamp in clamps])):
+                  of_loads(args, clamp)) for clamp in clamps])):
         for load, values in numbers(text, args.load, args.repeat).items():
             _, seconds, called, computed, _ = (statistics.median(x) for x in zip(*values))
             if not called:

@@ -25,6 +25,7 @@ import pytest
 from virtual_silicon import paths, stats
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
+from virtual_silicon.loads import HERE as SCRIPTS
 from virtual_silicon.machine import machine
 from virtual_silicon.studies.bench import cells, commands, host, loads, report, runner, tables
 from virtual_silicon.studies.sensitivity.variants import COEFFICIENTS
@@ -80,19 +81,19 @@ def test_load_without_a_field(tmp_path: Path, field: str) -> None:
     with pytest.raises(UsageError, match=f"load hackbench has an unknown {field}s; there are: "):
         loads.read(file)
     file.write_text(text.replace('programs = ["git"]', 'programs = ["git", "hg"]'))
-    with pytest.raises(UsageError, match="load gitsource needs hg, which is no package"):
+    with pytest.raises(UsageError, match="load gitsource needs hg, which recipe.txt does not have"):
         loads.read(file)
 
 
 def test_shell_has_every_load() -> None:
     """And a value of those that print one."""
-    functions = dict(re.findall(r"^(\w+)\(\)\n\{\n(.*?)^\}", (loads.HERE / "loads.sh").read_text(),
+    functions = dict(re.findall(r"^(\w+)\(\)\n\{\n(.*?)^\}", (SCRIPTS / "programs.sh").read_text(),
                                 re.M | re.S))
     names = {name: set(re.findall(r"^\t([\w-]+)\)", functions[name], re.M))
              for name in ("load", "value")}
-    assert names["load"] == set(loads.LOADS), "load() in loads.sh and loads.toml"
+    assert names["load"] == set(loads.LOADS), "load() in programs.sh and loads.toml"
     assert names["value"] == {load.name for load in loads.LOADS.values() if load.prints}, \
-        "value() in loads.sh and unit = \"us\" in loads.toml"
+        "value() in programs.sh and unit = \"us\" in loads.toml"
 
 
 def test_numbers_of_a_load() -> None:
@@ -637,7 +638,7 @@ def test_cores_in_turbo_are_of_intel(knobs: host.Knobs) -> None:
 @pytest.mark.parametrize("call", ["fsync", "fdatasync"])
 def test_disk_waits_for_a_rotation(call: str, tmp_path: Path) -> None:
     """Signals neither shorten it nor make the call fail: PostgreSQL stops if one does."""
-    disk = initramfs.compiled(loads.HERE / "disk.c", tmp_path, shared=True)
+    disk = initramfs.compiled(SCRIPTS / "disk.c", tmp_path, shared=True)
     program = f"""import os, signal, time
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
@@ -715,7 +716,7 @@ def test_database_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $PWD $* >>{tmp_path}/calls\n"
                                      f'[ $1 != -D ] || echo "$LD_PRELOAD" >>{tmp_path}/preload\n')
         (tmp_path / name).chmod(0o755)
-    initramfs.compiled(loads.HERE / "disk.c", tmp_path, shared=True)
+    initramfs.compiled(SCRIPTS / "disk.c", tmp_path, shared=True)
     with pytest.raises(SystemExit), host._database(tmp_path):
         raise SystemExit
     calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines()]
@@ -737,7 +738,7 @@ def test_disk_on_the_host(tmp_path: Path) -> None:
     """What runs there waits as in guests: one rotation for each write that is to last."""
     tools = stopwatch(tmp_path, f"""shift 2; echo "$@" >{tmp_path}/called
         echo 0.5 20 0 200 100""")
-    initramfs.compiled(loads.HERE / "disk.c", tools, shared=True)
+    initramfs.compiled(SCRIPTS / "disk.c", tools, shared=True)
     cell = dataclasses.replace(a_cell(), load=loads.LOADS["dbench"], parameter=1)
     found = host.load(tools, 1000, cell)
     for name in ("output", "dbench.txt"):
@@ -783,7 +784,7 @@ def test_host_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: 
     monkeypatch.setattr(shutil, "which", lambda name: name)
     for name in ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
                  "sys/class/powercap/intel-rapl:0/energy_uj", "dev/cpu/0/msr",
-                 *(file.lstrip("/") for p in loads.PACKAGES.values() for file in p.files)):
+                 *(file.lstrip("/") for files in loads.PACKAGES.values() for file in files)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
     host.check(host.Knobs(tmp_path))

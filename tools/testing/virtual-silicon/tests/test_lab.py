@@ -432,13 +432,6 @@ def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     assert (other != said[0]) == ("$SEED" in load.run)
 
 
-def test_packages_of_the_loads() -> None:
-    """What guests take from packages is named where they are installed."""
-    names = (paths.ROOT / "tools/series/fetch/packages.txt").read_text().split()
-    assert set(initramfs.packages(initramfs.read_recipe(store.HERE / "recipe.txt"))) <= {
-        *names, "util-linux"}
-
-
 def test_two_runs_are_identical(request: pytest.FixtureRequest, tmp_path: Path,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
     """And two parameters of a load, or two seeds, are not."""

@@ -12,8 +12,8 @@ from ..errors import Fail
 from ..guest import boot, initramfs
 from ..guest.job import Job
 from ..guest.pool import Guest, Guests
+from ..loads import RECIPE
 from ..machine import machine
-from ..studies.bench import loads as bench
 from . import kernels
 from .plan import Cell, Column, Plan, Start, starts
 
@@ -124,8 +124,7 @@ def read(start: Start, answer: boot.Result, tsc_khz: int, out: Measured) -> None
 
 def archive(out: Path) -> Path:
     """What guests have in common."""
-    recipe = bench.recipe() + initramfs.read_recipe(HERE / "recipe.txt")
-    return initramfs.ensure(out / "guest", None, recipe)
+    return initramfs.ensure(out / "guest", None, RECIPE)
 
 
 def measure(cells: Iterable[Cell], plan: Plan, out: Path, qemu: Path, jobs: int,

@@ -11,6 +11,7 @@ from pathlib import Path
 from ... import cli, paths
 from ...errors import UsageError
 from ...guest import initramfs, options
+from ...loads import HERE as SCRIPTS
 from . import cells, host, loads, report, runner, tables
 
 
@@ -69,8 +70,8 @@ def on_host(args: argparse.Namespace) -> int:
     knobs = host.Knobs(Path("/"))
     host.check(knobs)
     out = args.output.resolve()
-    initramfs.compiled(loads.HERE / "stopwatch.c", out)
-    initramfs.compiled(loads.HERE / "disk.c", out, shared=True)
+    initramfs.compiled(SCRIPTS / "stopwatch.c", out)
+    initramfs.compiled(SCRIPTS / "disk.c", out, shared=True)
     machine, results, lost = host.run(
         knobs, platform.node(), partial(host.load, out, host.tsc_khz()), print,
         host.surroundings(out))

@@ -18,14 +18,15 @@ from types import FrameType
 
 from ...errors import GuestError, UsageError
 from ...guest import boot
+from ...loads import HERE as SCRIPTS
 from .cells import SEEDS, Boot, Cell, Machine, Setting
-from .loads import HERE, LOADS, PACKAGES, WORK, Load, numbers
+from .loads import LOADS, PACKAGES, WORK, Load, numbers
 from .runner import Failure, Result, Results, result
 from .tables import Table
 
 #: Programs of PostgreSQL, and the user that Debian's package makes.
-_POSTGRES = next(file.removesuffix("pgbench") for package in PACKAGES.values()
-                 for file in package.files if file.endswith("/pgbench"))
+_POSTGRES = next(file.removesuffix("pgbench") for files in PACKAGES.values()
+                 for file in files if file.endswith("/pgbench"))
 _OWNER = "postgres"
 #: What compiled() makes of disk.c.
 DISK = "disk.so"
@@ -167,7 +168,7 @@ def check(knobs: Knobs) -> None:
         raise UsageError(f"the loads would overwrite {', '.join(there)}: move it away")
     missing = {name for name in dict.fromkeys(p for load in LOADS.values() for p in load.programs)
                if not all((knobs.root / file.lstrip("/")).exists()
-                          for file in PACKAGES[name].files)}
+                          for file in PACKAGES[name])}
     if not shutil.which(_SHELL):
         missing.add("busybox-static")
     if missing:
@@ -208,11 +209,11 @@ def load(tools: Path, khz: int, cell: Cell) -> Result | Failure:
     @tools. Writes of the registers that ask for a clock are not counted here."""
     path = f"{tools}:{os.environ['PATH']}"
     process = subprocess.Popen(
-        ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./loads.sh; load "$@"; code=$?; value "$1"; '
-         '[ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
+        ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./programs.sh; load "$@"; code=$?; '
+         'value "$1"; [ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
          "load", cell.load.name, str(cell.parameter), str(cell.seed)],
-        cwd=HERE, env=os.environ | {"PATH": path, "SCRIPTS": str(HERE), "WORK": str(WORK),
-                                    "DISK": f"LD_PRELOAD={tools / DISK}"},
+        cwd=SCRIPTS, env=os.environ | {"PATH": path, "SCRIPTS": str(SCRIPTS), "WORK": str(WORK),
+                                       "DISK": f"LD_PRELOAD={tools / DISK}"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         start_new_session=True)
     try:
@@ -237,7 +238,7 @@ def _end(session: int) -> None:
 
 @contextmanager
 def _database(tools: Path) -> Iterator[None]:
-    """As loads.sh has it: in memory, with the disk's waits, of a user who is not root."""
+    """As programs.sh has it: in memory, with the disk's waits, of a user who is not root."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         data, log = f"{directory}/data", Path(directory) / "log"
         disk = shutil.copy(tools / DISK, directory)	# where the user may read

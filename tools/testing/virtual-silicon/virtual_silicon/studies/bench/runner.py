@@ -12,10 +12,11 @@ from ... import paths
 from ...errors import Fail
 from ...guest import boot, initramfs, options
 from ...guest.pool import Guest, Guests
+from ...loads import RECIPE
 from ...machine import machine
 from ..sensitivity.variants import COEFFICIENTS, as_it_is
 from .cells import Cell, Start, starts
-from .loads import HERE, recipe
+from .loads import HERE
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ Results = dict[Cell, Result | Failure]
 
 
 def result(cell: Cell, words: list[str], tsc_khz: int, said: str, log: str) -> Result | Failure:
-    """Of what cell() in loads.sh prints after the cell's name."""
+    """Of what cell() in programs.sh prints after the cell's name."""
     if not words:
         return Failure(said or "the guest did not come to it", log)
     try:
@@ -102,7 +103,7 @@ class Bench(Guests):
 
     def __init__(self, out: Path, kernels: Mapping[str, Path], qemu: Path, jobs: int = 1,
                  modules: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        archive = initramfs.ensure(out / "guest", more=recipe())
+        archive = initramfs.ensure(out / "guest", more=RECIPE)
         super().__init__(out, archive, qemu, jobs)
         self._kernels, self._modules = kernels, modules
         self.digests = {name: self.digest(path) for name, path in

@@ -20,9 +20,9 @@ from ...guest import initramfs, options
 from ...guest.initramfs import Item
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
+from ...loads import RECIPE
 from ...machine import machine
 from ...text import publish
-from ..bench import loads
 
 HERE = Path(__file__).resolve().parent
 
@@ -92,9 +92,8 @@ def main() -> int:
     args = parser.parse_args()
     options.known(parser, args, "machines", CHOICES)
     options.known(parser, args, "loads", LOADS)
-    own = [Item("own", str(HERE / "servers.sh"), "usr/lib/vs/servers.sh"),
-           Item("compile", str(HERE / "requests.c"), "usr/bin/requests")]
-    pool = Guests(args.out, initramfs.ensure(args.out / "guest", more=[*loads.recipe(), *own]),
+    own = [Item("own", str(HERE / "servers.sh"), "usr/lib/vs/servers.sh")]
+    pool = Guests(args.out, initramfs.ensure(args.out / "guest", more=[*RECIPE, *own]),
                   paths.qemu(), args.jobs)
     todo = [(name, setting) for name in args.machines for setting in (*CHOICES[name], BASE)]
     answers = pool.answers([guest(args, *which) for which in todo])

@@ -21,6 +21,7 @@ from ...errors import Fail, GuestError, UsageError
 from ...guest import initramfs, options
 from ...guest.job import Job
 from ...guest.pool import Guest, Guests
+from ...loads import RECIPE
 from ...machine import machine
 from ...text import ends, publish
 from ..bench import loads as bench
@@ -140,7 +141,7 @@ def parse(text: str) -> list[tuple[str, Sample]]:
 
 def measure(args: argparse.Namespace, parts: list[Part]) -> dict[str, Samples]:
     """Of each part whose guests all answered."""
-    recipe = bench.recipe() + initramfs.read_recipe(HERE / "recipe.txt")
+    recipe = RECIPE + initramfs.read_recipe(HERE / "recipe.txt")
     made = initramfs.ensure(args.out / "guest", None, recipe)
     todo = [(part, guest(args, part, kernel)) for part in parts for kernel in
             dict.fromkeys(COLUMNS[c][0] for c in part.columns)]
