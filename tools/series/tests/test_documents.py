@@ -174,9 +174,11 @@ def test_each_table_has_command_and_version() -> None:
     made = {paths.TOP / figure.document: figure for figure in figures.load()}
     for file in files:
         command, version = notes(str(file.relative_to(RESULTS)))[:2]
-        assert command.startswith("# command: ") and version.startswith("# version: "), file
+        assert re.match("# command( of v2)?: ", command), file
+        assert version.startswith("# version: "), file
         figure = [made[path] for path in (file, *file.parents) if path in made]
-        assert figure or command.startswith("# command: by hand"), file
+        # A study of v2 may be gone: its tables are remade by other commands for the next release.
+        assert figure or re.match("# command( of v2:|: by hand)", command), file
         assert not figure or command == f"# command: {figure[0].command}", file
         for target in re.findall(r"\bmake ([a-z-]+)", command):
             assert target in targets.TARGETS, file

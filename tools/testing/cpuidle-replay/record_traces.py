@@ -24,6 +24,7 @@ from virtual_silicon import paths
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 STUDIES = TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
+LOADS = STUDIES.with_name("loads")
 APPEND = ("intel_pstate=passive cpufreq.default_governor=performance intel_idle.max_cstate=1 "
           "cpuidle.governor=ladder")
 #: Periods of a file, as many as the other traces have at most
@@ -66,7 +67,7 @@ def shorten(path: Path, target: Path) -> int:
 def record(name: str, args: argparse.Namespace) -> None:
     load, work = LOADS[name], args.out / "guests" / name
     got = scripted_guest.run(work, paths.kernel("base"), paths.qemu(), HO + load, CPUS, APPEND,
-                             part=args.machine, recipe=STUDIES / "handovers/recipe.txt", overall=3000)
+                             part=args.machine, recipe=LOADS / "recipe.txt", overall=3000)
     about = states.load(sidecar(got.path))
     assert about
     about.workload = load

@@ -15,7 +15,7 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import commands, plan, store, table
+from virtual_silicon.lab import commands, picture, plan, store, table
 
 PLAN = plan.read()
 TINY = """
@@ -261,7 +261,8 @@ def test_what_a_part_says_must_hold(tmp_path: Path, result: float, said: str) ->
 
 def options(*words: str, **changes: Any) -> argparse.Namespace:
     return argparse.Namespace(**{"words": list(words), "tier": None, "columns": None, "loads": None,
-                                 "seeds": None, **changes})
+                                 "machines": None, "cpus": None, "seeds": None, "kernel": [],
+                                 "append": "", **changes})
 
 
 def test_what_is_chosen(tmp_path: Path) -> None:
@@ -276,13 +277,43 @@ def test_what_is_chosen(tmp_path: Path) -> None:
             commands.chosen(whole, words)
 
 
+def test_other_kernels(tmp_path: Path) -> None:
+    whole = tiny(tmp_path)
+    found = commands.booted(whole, options(kernel=[("ours", "a/bzImage")], append="nosmt"))
+    assert found.kernels["ours"].of == "a/bzImage" and found.kernels["base"] == \
+        whole.kernels["base"]
+    assert {column.append for column in found.columns.values()} == {"nosmt"}
+    with pytest.raises(UsageError, match="^no kernel our; there are: base, ours$"):
+        commands.booted(whole, options(kernel=[("our", "a")]))
+
+
+def test_power_that_cannot_be_read(tmp_path: Path) -> None:
+    """Where the plan says so; else it is an error."""
+    words = GOOD.replace(" 30 ", " 0 ").split()
+    of = store.parse(dataclasses.replace(cell(where=tiny(tmp_path), prints=()), power=False),
+                     words, 1).of
+    assert of["result"] == 200 and not of.keys() & {"W", "mJ"}
+
+
+def test_picture(tmp_path: Path) -> None:
+    """Of a result more is to the right, also of a time; of what was not measured there is none."""
+    whole, of = rows(tmp_path, {"result": [2.0, 2.02], "mJ": [0.5, 0.5]}, "end")
+    part = dataclasses.replace(whole.parts["one"], loads=("end:1",))
+    assert picture.bars(of, part, "sapphire-rapids", "result")["ours"]["end:1"] < 0.6
+    assert picture.bars(of, part, "sapphire-rapids", "mJ")["ours"]["end:1"] < 0.6
+    picture.draw(of, part, tmp_path / "out.png")
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="part one has nothing over base"):
+        picture.draw([], part, tmp_path / "out.png")
+
+
 def test_show(capsys: pytest.CaptureFixture[str]) -> None:
     """For every name; with the shell of what it calls."""
     for name in (*PLAN.parts, *PLAN.columns, *PLAN.loads):
         assert commands.show(PLAN, name) == 0
     said = capsys.readouterr().out
     assert "stopwatch handovers" in said and "options()\n{\n" in said and "settings()\n{\n" in said
-    with pytest.raises(UsageError, match="^no part, column or load hops; there are: canary, "):
+    with pytest.raises(UsageError, match="^no part, column or load hops; there are: first, "):
         commands.show(PLAN, "hops")
 
 
@@ -416,15 +447,11 @@ def test_options_of_handovers(shell: Shell, parameter: str, words: str) -> None:
 def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     """Two parameters give two command lines, and none has an unset variable in it."""
     load = PLAN.loads[name]
-    given = [word.partition(":")[2] for part in PLAN.parts.values() for word in part.loads
-             if word.partition(":")[0] == name] if load.takes else [""]
-    given += {"idle": ["2"], "gitsource": ["3"], "messages": ["5"], "turns": ["pipe"],
-              "paced": ["udp"], "busy": ["new"], "bursts": ["work,30"],
-              "hackbench": ["1", "2"]}.get(name, [])
-    for parameter in given:
-        assert re.fullmatch(load.takes, parameter)
-    stub = 'stopwatch() { echo "$*"; }; load() { echo "load $*"; }; set -u; STEPS=7 TOP=38; '
-    said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in dict.fromkeys(given)]
+    given = [word for word in ("", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new",
+                               "work,30", "noise,30") if re.fullmatch(load.takes, word)]
+    stub = ('stopwatch() { echo "$*"; }; load() { echo "load $*"; }; value() { :; }; set -u; '
+            "STEPS=7 TOP=38; ")
+    said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]
     assert all(len(lines) == 1 and "unbound" not in lines[0] and "not set" not in lines[0]
                for lines in said), said
     assert len({lines[0] for lines in said}) == len(said) >= (2 if load.takes else 1)

@@ -66,7 +66,7 @@ def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[st
     if kernel == "stock":
         if not args.stock:
             raise MissingError("the column stock needs --stock PACKAGE "
-                               "(virtual_silicon/studies/handovers/README.md says which)")
+                               "(virtual_silicon/lab/README.md says which)")
         return packaged(args.stock, args.out)
     if hz == 250 and kernel in ("base", "patched", "other"):
         kernel = getattr(args, kernel, kernel)

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..guest import options
 from ..progress import clock
 from ..text import publish, write_csv
-from . import plan, store, table
+from . import picture, plan, store, table
 
 
 def add(sub: cli.Commands) -> None:
@@ -24,13 +24,38 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("words", nargs="*", metavar="PART", help="of lab/plans, or show NAME")
     one.add_argument("--tier", choices=plan.TIERS, help="all parts of it")
     one.add_argument("--columns", type=options.words, help="in place of the parts'")
-    one.add_argument("--loads", type=str.split, help="the same")
+    one.add_argument("--loads", type=str.split, help="the same, NAME or NAME:PARAMETER")
+    one.add_argument("--machines", type=options.words, help="the same")
+    one.add_argument("--cpus", type=cli.count, help="the same")
     one.add_argument("--seeds", type=cli.count, help="the same")
+    one.add_argument("--kernel", type=named, action="append", default=[], metavar="NAME=IMAGE",
+                     help="a bzImage or a Debian package for a kernel of lab/plans/columns.toml")
+    one.add_argument("--append", default="", help="more for all kernel command lines")
     one.add_argument("--kept", action="store_true", help="what was measured before, no guest")
     one.add_argument("--dry", action="store_true", help="count guests and cells")
+    one.add_argument("--picture", type=Path, metavar="FILE", help="of the only part, .png")
     one.add_argument("--out", type=Path, default=paths.BUILD / "lab")
     options.pool_options(one)
     one.set_defaults(run=command)
+
+
+def named(word: str) -> tuple[str, str]:
+    name, found, image = word.partition("=")
+    if not found:
+        raise argparse.ArgumentTypeError(f"{word!r} is not NAME=IMAGE")
+    return name, image
+
+
+def booted(whole: plan.Plan, args: argparse.Namespace) -> plan.Plan:
+    """With the images and the command line that were asked for."""
+    kernels = dict(whole.kernels)
+    for name, image in args.kernel:
+        if name not in kernels:
+            raise UsageError(f"no kernel {name}; there are: {', '.join(kernels)}")
+        kernels[name] = replace(kernels[name], of=image)
+    columns = {name: replace(column, append=f"{column.append} {args.append}".strip())
+               for name, column in whole.columns.items()}
+    return replace(whole, kernels=kernels, columns=columns)
 
 
 def chosen(whole: plan.Plan, args: argparse.Namespace) -> plan.Plan:
@@ -39,11 +64,11 @@ def chosen(whole: plan.Plan, args: argparse.Namespace) -> plan.Plan:
     if unknown := [name for name in names if name not in whole.parts]:
         raise UsageError(f"no part {', '.join(unknown)}; there are: {', '.join(whole.parts)}")
     changes = {key: tuple(value) if isinstance(value, list) else value for key in
-               ("columns", "loads", "seeds") if (value := getattr(args, key))}
+               ("columns", "loads", "machines", "cpus", "seeds") if (value := getattr(args, key))}
     parts = {}
     for part in (whole.parts[name] for name in names):
-        # What holds is of loads and columns that are measured.
-        holds = {} if "columns" in changes else {
+        # What holds is of what is measured.
+        holds = {} if changes.keys() & {"columns", "machines", "cpus"} else {
             name: of for name, of in part.holds.items()
             if name.partition(" ")[0] in changes.get("loads", part.loads)}
         parts[part.name] = replace(part, **changes, holds=holds)
@@ -104,7 +129,9 @@ def command(args: argparse.Namespace) -> int:
         return show(whole, args.words[1])
     if not args.words and not args.tier:
         return counted(whole)
-    wanted = chosen(whole, args)
+    wanted = chosen(booted(whole, args), args)
+    if args.picture and len(wanted.parts) > 1:
+        raise UsageError("--picture: of one part, not " + ", ".join(wanted.parts))
     if args.dry:
         return counted(wanted)
     begin = time.monotonic()
@@ -117,6 +144,8 @@ def command(args: argparse.Namespace) -> int:
     publish(args.out / "losers.csv", table.HEAD,
             [row.cells() for row in table.losers(rows, wanted)],
             "Where judged columns are worse.", table.NOTE)
+    for part in wanted.parts.values() if args.picture else ():
+        picture.draw(rows, part, args.picture)
     wrong = [*(f"FAILED {text}" for text in found.failed),
              *(f"HOLDS NO LONGER {text}" for text in table.broken(rows, wanted))]
     print("\n".join([*wrong, f"{len(found.samples)} of {len(cells)} cells, "

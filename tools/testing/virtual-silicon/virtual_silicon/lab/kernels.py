@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 from .. import paths
-from ..errors import GuestError, MissingError
-from ..guest import distribution
+from ..errors import GuestError
+from ..guest import distribution, options
 from .plan import Kernel
 
 OUT = paths.BUILD / "kernels"
@@ -19,6 +19,8 @@ OUT = paths.BUILD / "kernels"
 
 def image(kernel: Kernel) -> tuple[Path, dict[str, bytes]]:
     """And the modules that a job needs."""
+    if "/" in kernel.of or kernel.of.endswith(".deb"):
+        return options.image(kernel.of, OUT)
     if kernel.of.startswith("linux-"):
         # From 7.3 on Debian's modules have a package of their own.
         distribution.fetch(re.sub("-binary-", "-modules-", kernel.of), OUT)
@@ -27,10 +29,8 @@ def image(kernel: Kernel) -> tuple[Path, dict[str, bytes]]:
     if kernel.config:
         return _built(kernel), {}
     out = paths.BUILD / ("out" if kernel.of == "6.12" else f"{kernel.of}/out")
-    found_ = out / kernel.like / "bzImage"
-    if not found_.is_file():
-        raise MissingError(f"{found_} is not there (make kernel base-kernel BASE={kernel.of})")
-    return found_, {}
+    return paths.need(out / kernel.like / "bzImage",
+                      f"make kernel base-kernel BASE={kernel.of}"), {}
 
 
 def _run(log: Path, *words: str | Path) -> None:

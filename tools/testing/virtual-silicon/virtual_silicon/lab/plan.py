@@ -91,7 +91,8 @@ class Load:
 class Part:
     """Rows of a table. @loads: NAME or NAME:PARAMETER; @over: columns that each is compared with;
     @judged: columns that are to be no worse; @tier: the run that has it; @holds: for "LOAD
-    MEASURE" the least and most that the first of @judged may be over the first of @over."""
+    MEASURE" the least and most that the first of @judged may be over the first of @over; @power:
+    whether it can be read."""
 
     name: str
     question: str
@@ -103,6 +104,7 @@ class Part:
     judged: tuple[str, ...] = ("ours",)
     seeds: int = 3
     tier: str = "release"
+    power: bool = True
     holds: dict[str, list[float]] = field(default_factory=dict, hash=False)
 
 
@@ -115,6 +117,7 @@ class Cell:
     load: Load
     parameter: str
     seed: int
+    power: bool = True
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -224,7 +227,7 @@ def number(word: str, cpus: int) -> str:
 def cells(plan: Plan, parts: Sequence[str]) -> list[Cell]:
     """A repetition of a load comes after all others."""
     return [Cell(part.name, of, part.cpus, plan.columns[column], load, number(parameter, part.cpus),
-                 seed)
+                 seed, part.power)
             for part in (plan.parts[name] for name in parts) for of in part.machines
             for column in part.columns for seed in range(1, part.seeds + 1)
             for load, parameter in (plan.load(word, part.name) for word in part.loads)]

@@ -20,7 +20,7 @@ from .plan import Cell, Column, Plan, Start, starts
 HERE = Path(__file__).resolve().parent
 SCRIPT = ". /usr/lib/vs/cells.sh"
 #: Of all guests: the drivers that leave the clock to governors.
-APPEND = "intel_pstate=passive amd_pstate=passive"
+APPEND = "intel_pstate=passive amd_pstate=passive cpufreq.default_governor=schedutil"
 #: A CPU that another one wakes starts at the next step of time, so steps are short.
 QUANTUM_NS = 1000
 #: What the line of a cell has, before what the load prints.
@@ -56,17 +56,17 @@ def parse(cell: Cell, words: Sequence[str], tsc_khz: int) -> Sample:
     raw = dict(zip(LINE, map(float, words)))
     own = {name: float(word) for name, word in zip(cell.load.prints, words[len(LINE):])
            if name != "-"}
-    if min(raw["s"], raw["J"], raw["mperf"]) <= 0:
+    if min(raw["s"], raw["mperf"], *[raw["J"]] * cell.power) <= 0:
         raise ValueError("time, energy or MPERF is 0")
     rate = cell.load.better == "more"
     result = own.pop("result", raw["amount"] / raw["s"] if rate else raw["s"])
     if not result > 0:
         raise ValueError(f"the result is {result:g}")
     watts = own.pop("W", raw["J"] / raw["s"])
+    # Of a unit of work, or of the whole load
+    power = {"W": watts, "mJ": 1000 * (watts / result if rate else raw["J"])}
     return Sample(cell, {
-        "result": result, "W": watts,
-        # Of a unit of work, or of the whole load
-        "mJ": 1000 * (watts / result if rate else raw["J"]),
+        "result": result, **(power if cell.power else {}),
         "MHz": raw["aperf"] / raw["mperf"] * tsc_khz / 1000,
         "wait us": raw["waited ns"] / max(raw["waits"], 1) / 1000,
         **{f"{name}/s": raw[name] / raw["s"] for name in ("changes", "above", "below")}, **own})

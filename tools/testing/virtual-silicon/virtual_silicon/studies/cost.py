@@ -2,7 +2,7 @@
 """What a search of select_shallow_cpu() costs, as the compiler made it.
 
 	make kernel
-	python3 -m virtual_silicon.studies.handovers.cost build/linux/.obj/vmlinux
+	python3 -m virtual_silicon.studies.cost build/linux/.obj/vmlinux
 
 Runs the function in an emulator (Debian's python3-unicorn), for a waker on CPU 0. All CPUs
 idle and share an LLC; the last one is the first choice. Prints instructions until it returns,
@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ... import cli, paths
-from ...errors import Fail, MissingError
+from .. import cli, paths
+from ..errors import Fail, MissingError
 
 CPUS = (8, 64, 256)
 THREADS = {1: "cores of one thread", 2: "cores of two threads"}	# CPUs 0 and 4 of 8, and so on
