@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Random life of one policy of all CPUs, in a guest; guest.py runs it.
+# Random life of one policy of all CPUs, in a guest; policies.py runs it.
 #
 # In each round a few things happen at random: a CPU goes off or on, the governor or a
 # limit changes, a tunable is written, a load begins. Then it is found out whether

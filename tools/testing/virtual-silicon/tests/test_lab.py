@@ -443,12 +443,18 @@ def test_options_of_handovers(shell: Shell, parameter: str, words: str) -> None:
     assert shell(f"options {parameter}") == [f" {words}"]
 
 
+def test_words_of_loads(shell: Shell) -> None:
+    assert shell("task step; task behind,300; periods every,6,20,2") == [
+        "-m step -f", "-m new -p 300", "every 0,1,2,3 2 6 20"]
+
+
 @pytest.mark.parametrize("name", PLAN.loads)
 def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     """Two parameters give two command lines, and none has an unset variable in it."""
     load = PLAN.loads[name]
     given = [word for word in ("", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new",
-                               "work,30", "noise,30") if re.fullmatch(load.takes, word)]
+                               "work,30", "noise,30",
+                               "every,6,20,2", "timed,50,200,5") if re.fullmatch(load.takes, word)]
     stub = ('stopwatch() { echo "$*"; }; load() { echo "load $*"; }; value() { :; }; set -u; '
             "STEPS=7 TOP=38; ")
     said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]

@@ -135,6 +135,21 @@ options()
 	echo ",$1" | sed 's/,\([a-z]\)=/ -\1 /g'
 }
 
+# A task that becomes busy, as vs-rise takes it; how long its clock stays then
+task()
+{
+	case $1 in
+	behind,*)	echo "-m new -p ${1#*,}" ;;
+	*)		echo "-m $1 -f" ;;
+	esac
+}
+
+# KIND,MS,PERIOD,S as guest-load takes it
+periods()
+{
+	echo "$1" | awk -F, '{ print $1, "0,1,2,3", $4, $2, $3 }'
+}
+
 # above, below, ns that tasks waited, and in how many waits, so far
 counters()
 {

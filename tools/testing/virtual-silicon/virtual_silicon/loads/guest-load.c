@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads for guest.py, on each CPU of a list; they end after a number of seconds.
+ * Loads on each CPU of a list; they end after a number of seconds.
  *
  *	guest-load bursts CPUS SECONDS MAX	busy for up to MAX ms, asleep for up to MAX ms
  *	guest-load work CPUS SECONDS MAX	the same, but the work of up to MAX ms at the top
@@ -8,16 +8,13 @@
  *						each time up to 0.7 % more or less
  *	guest-load every CPUS SECONDS MS PERIOD	the work of MS in each PERIOD ms
  *	guest-load timed CPUS SECONDS MS PERIOD	the same, but busy for MS at any frequency
- *	guest-load clamped CPUS SECONDS MAX	asleep, with a utilisation clamp of MAX
- *	guest-load pipe CPUS SECONDS		a word goes to and fro between the first two
  *
- * Output: bursts, periods or round trips; of "every" and "timed", mJ of the first package
+ * Output: bursts or periods; of "every" and "timed", mJ of the first package
  * in the first LEARNT periods and afterwards.
  */
 #include "vs-common.h"
 
 #include <stdbool.h>
-#include <sys/syscall.h>
 
 #define MAX_CPUS	64
 #define LEARNT		5
@@ -34,7 +31,6 @@ static const char *mode;
 static int64_t end_ns;
 static double size, length;
 static int64_t learnt_uj;
-static int pipes[2][2];
 
 /* 0 to 1 */
 static double chance(struct worker *w)
@@ -88,35 +84,6 @@ static void every(struct worker *w, int64_t begin)
 		learnt_uj = energy_uj();
 }
 
-static void round_trip(struct worker *w)
-{
-	char word[4] = "";
-
-	if (w->number == 0 && write(pipes[0][1], word, 4) != 4)
-		exit(1);
-	if (read(pipes[!w->number][0], word, 4) != 4)
-		pthread_exit(NULL);
-	if (w->number == 1 && write(pipes[1][1], word, 4) != 4)
-		exit(1);
-}
-
-/* The task's own; sched_setattr() has no wrapper. */
-static void clamp_util(unsigned int max)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-		uint32_t util_min, util_max;
-	} attr = { .size = sizeof(attr), .flags = 0x08 /* keep policy */ | 0x10 /* keep parameters */ |
-		   0x40 /* util_max */, .util_max = max };
-
-	if (syscall(SYS_sched_setattr, 0, &attr, 0))
-		fail("sched_setattr");
-}
-
 static bool metered(void)
 {
 	return !strcmp(mode, "every") || !strcmp(mode, "timed");
@@ -128,22 +95,14 @@ static void *run(void *data)
 	int64_t now;
 
 	pin(w->cpu);
-	if (!strcmp(mode, "clamped")) {
-		clamp_util(size);
-		sleep_until(end_ns);
-	}
 	for (; (now = now_ns()) < end_ns; w->count++) {
-		if (!strcmp(mode, "pipe"))
-			round_trip(w);
-		else if (!strcmp(mode, "noise"))
+		if (!strcmp(mode, "noise"))
 			period(w, now);
 		else if (metered())
 			every(w, now);
 		else
 			burst(w, now);
 	}
-	if (!strcmp(mode, "pipe"))
-		close(pipes[w->number][1]);
 	return NULL;
 }
 
@@ -154,13 +113,11 @@ int main(int argc, char **argv)
 	int i, n = 0;
 	char *cpu;
 
-	if (argc < 4)
-		usage("bursts|work|noise|every|timed|clamped|pipe CPUS SECONDS [SIZE [PERIOD]]");
-	if (pipe(pipes[0]) || pipe(pipes[1]))
-		fail("pipe");
+	if (argc < 5)
+		usage("bursts|work|noise|every|timed CPUS SECONDS SIZE [PERIOD]");
 	mode = argv[1];
 	end_ns = now_ns() + atof(argv[3]) * NSEC;
-	size = argc > 4 ? atof(argv[4]) : 0;
+	size = atof(argv[4]);
 	length = argc > 5 ? atof(argv[5]) : 0;
 	if (metered())
 		begin_uj = energy_uj();
@@ -174,7 +131,7 @@ int main(int argc, char **argv)
 		return printf("%.3f %.3f\n", (learnt_uj - begin_uj) / 1e3,
 			      (energy_uj() - learnt_uj) / 1e3), 0;
 	for (i = 1; i < n; i++)
-		workers[0].count += strcmp(mode, "pipe") ? workers[i].count : 0;
+		workers[0].count += workers[i].count;
 	printf("%ld\n", workers[0].count);
 	return 0;
 }
