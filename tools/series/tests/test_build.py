@@ -95,7 +95,7 @@ def test_compiler_cache_knows_what_assembler_includes(tmp_path, monkeypatch):
 def test_packages_file_is_sound():
     groups = packages.load()
     assert set(groups) == {"build", "deb", "stick", "qemu", "guest", "test", "cpuwhy", "lint",
-                           "bench", "static", "fuzz", "idle-loads"}
+                           "bench", "static", "fuzz"}
     assert all(groups.values())
 
 
@@ -108,12 +108,10 @@ def test_fresh_machine_gets_as_far_as_installing():
         assert not done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("group, recipe", [
-    ("guest", "guest/recipe.txt"), ("idle-loads", "virtual_silicon/studies/idle/recipe.txt")])
-def test_packages_of_the_guest_are_listed(group, recipe):
-    lines = (paths.SILICON / recipe).read_text()
+def test_packages_of_the_guest_are_listed():
+    lines = (paths.SILICON / "guest/recipe.txt").read_text()
     needed = set(re.findall(r"^package\s+(\S+)", lines, re.M))
-    assert needed and needed <= set(packages.load()[group])
+    assert needed and needed <= set(packages.load()["guest"])
 
 
 def test_packages_error_names_the_line(tmp_path):

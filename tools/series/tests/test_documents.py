@@ -146,28 +146,6 @@ def cells(document: Path, mark: str) -> list[list[str]]:
             if line.startswith("|") and mark in line]
 
 
-def test_idle_loads() -> None:
-    rows = {(r["load"], r["frequency governor"], r["setting"]): f"{r['better %']} ± {r['±']} %"
-            for r in table("idle/loads.csv")}
-    shown = cells(STUDIES / "idle/README.md", "±")
-    assert len(shown) > 5
-    for load, *numbers in shown:
-        assert [n.replace("−", "-") for n in numbers] == [
-            rows[load, frequency, setting] for frequency in ("performance", "schedutil")
-            for setting in ("base teo", "teo")], load
-
-
-def test_conversations() -> None:
-    rows = {(r["load"], r["setting"]): f"{r['of performance']}, J {r['energy of performance']}"
-            for r in table("conversations/sapphire-rapids.csv")}
-    shown = cells(STUDIES / "conversations/README.md", ", J ")
-    assert len(shown) > 5
-    for row in shown:
-        for load, *numbers in (row[:5], row[5:]):
-            assert numbers == [rows[load, setting] for setting in (
-                "base", "stock", "without", "with")], load
-
-
 def test_each_table_has_command_and_version() -> None:
     files = sorted(RESULTS.rglob("*.csv"))
     assert len(files) > 20

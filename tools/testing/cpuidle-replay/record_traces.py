@@ -19,12 +19,10 @@ from cpuwhy import replay, states
 from cpuwhy.events import Source
 from cpuwhy.record import sidecar
 from cpuwhy.tests import scripted_guest
-from virtual_silicon import paths
+from virtual_silicon import loads, paths
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-STUDIES = TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
-LOADS = STUDIES.with_name("loads")
 APPEND = ("intel_pstate=passive cpufreq.default_governor=performance intel_idle.max_cstate=1 "
           "cpuidle.governor=ladder")
 #: Periods of a file, as many as the other traces have at most
@@ -67,7 +65,7 @@ def shorten(path: Path, target: Path) -> int:
 def record(name: str, args: argparse.Namespace) -> None:
     load, work = LOADS[name], args.out / "guests" / name
     got = scripted_guest.run(work, paths.kernel("base"), paths.qemu(), HO + load, CPUS, APPEND,
-                             part=args.machine, recipe=LOADS / "recipe.txt", overall=3000)
+                             part=args.machine, recipe=loads.HERE / "recipe.txt", overall=3000)
     about = states.load(sidecar(got.path))
     assert about
     about.workload = load
@@ -83,7 +81,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="directory for the traces")
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *LOADS],
                         help=f"of {', '.join(LOADS)}; all by default")
-    parser.add_argument("--machine", default=str(STUDIES / "idle/sapphire-rapids-fine.toml"))
+    parser.add_argument("--machine", default=str(HERE / "sapphire-rapids-fine.toml"))
     args = parser.parse_args()
     for name in args.names or LOADS:
         record(name, args)

@@ -443,6 +443,14 @@ def test_options_of_handovers(shell: Shell, parameter: str, words: str) -> None:
     assert shell(f"options {parameter}") == [f" {words}"]
 
 
+def test_numbers_of_loads(shell: Shell) -> None:
+    """Of many lines: by name, or ranks."""
+    output = f"{shell.root}/tmp/output"
+    assert shell(f"printf '%s\n' 'mean 7' 'p99 9' 'watts 80.5' 'state C1 3' >{output}; "
+                 f"pick mean p99 watts; cat {output}; echo; seq 100 -1 1 >{output}; ranks; "
+                 f"cat {output}; : >{output}; ranks; cat {output}") == ["7 9 80.5 ", "51 100"]
+
+
 def test_words_of_loads(shell: Shell) -> None:
     assert shell("task step; task behind,300; periods every,6,20,2") == [
         "-m step -f", "-m new -p 300", "every 0,1,2,3 2 6 20"]
@@ -452,11 +460,12 @@ def test_words_of_loads(shell: Shell) -> None:
 def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     """Two parameters give two command lines, and none has an unset variable in it."""
     load = PLAN.loads[name]
-    given = [word for word in ("", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new",
-                               "work,30", "noise,30",
-                               "every,6,20,2", "timed,50,200,5") if re.fullmatch(load.takes, word)]
-    stub = ('stopwatch() { echo "$*"; }; load() { echo "load $*"; }; value() { :; }; set -u; '
-            "STEPS=7 TOP=38; ")
+    given = [word for word in (
+        "", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new", "work,30", "noise,30",
+        "every,6,20,2", "timed,50,200,5", "4,600", "36,300", "poll", "handover", "timer", "signal",
+        "tcp-rr", "pipe-io") if re.fullmatch(load.takes, word)]
+    stub = ('stopwatch() { echo "$*"; }; load() { echo "load $*"; }; value() { :; }; '
+            "pick() { :; }; ranks() { :; }; set -u; STEPS=7 TOP=38; ")
     said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]
     assert all(len(lines) == 1 and "unbound" not in lines[0] and "not set" not in lines[0]
                for lines in said), said

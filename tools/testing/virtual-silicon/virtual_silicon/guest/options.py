@@ -7,14 +7,12 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from .. import cli, paths
-from ..errors import MissingError
 from ..machine import machine
 from . import boot, claim, distribution, initramfs
-from .job import Job
 from .pool import Guest, Guests
 
 
@@ -60,21 +58,6 @@ def image(kernel: str, where: Path) -> tuple[Path, dict[str, bytes]]:
     return packaged(Path(kernel), where)
 
 
-def built(args: argparse.Namespace, kernel: str, hz: int) -> tuple[Path, dict[str, bytes]]:
-    """Of a study's column: base, patched, the image of --other, what studies/kernel.sh built, or
-    the package of --stock."""
-    if kernel == "stock":
-        if not args.stock:
-            raise MissingError("the column stock needs --stock PACKAGE "
-                               "(virtual_silicon/lab/README.md says which)")
-        return packaged(args.stock, args.out)
-    if hz == 250 and kernel in ("base", "patched", "other"):
-        kernel = getattr(args, kernel, kernel)
-    else:
-        kernel = str(paths.BUILD / f"studies/{kernel}-{hz}/bzImage")
-    return paths.kernel(kernel), {}
-
-
 def _output(wanted: str | None) -> Path:
     """Ours until we end."""
     if wanted:
@@ -111,44 +94,9 @@ def where(parser: argparse.ArgumentParser, directory: str) -> None:
     parser.add_argument("--out", type=Path, default=paths.BUILD / directory)
 
 
-def both_kernels(parser: argparse.ArgumentParser, directory: str, machine_file: Path,
-            boots: int) -> None:
-    """Of an experiment that boots both kernels several times."""
-    add = parser.add_argument
-    add("--boots", type=cli.count, default=boots, help=f"of each kernel (default {boots})")
-    where(parser, directory)
-    add("--machine", default=str(machine_file))
-    add("--cpus", type=cli.count, default=4)
-    add("--base", default="base", help="the base's image")
-    add("--patched", default="patched", help="our image")
-    add("--append", default="", help="more for the kernel command line")
-
-
-def stock(parser: argparse.ArgumentParser) -> None:
-    """Of a study that has this column, for built() and guest()."""
-    parser.add_argument("--stock", type=Path,
-                        help="package of another kernel, for the column stock")
-
-
 def words(text: str) -> list[str]:
     """Of an option whose value is a list."""
     return re.split(r"[,\s]+", text.strip())
-
-
-def known(parser: argparse.ArgumentParser, args: argparse.Namespace, name: str,
-          names: Collection[str]) -> None:
-    """Ends the command where an option of words has one that does not exist."""
-    if unknown := set(getattr(args, name)) - set(names):
-        parser.error(f"unknown {name} {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
-
-
-def guest(args: argparse.Namespace, name: str, kernel: str, job: Job,
-          trace: bool = False) -> Guest:
-    """Of the options. @kernel: as of built()."""
-    bootable, modules = built(args, kernel, 250)
-    job.files.update(modules)
-    return Guest(name, machine.load(args.machine), args.cpus, bootable, job,
-                 f"intel_pstate=passive {args.append}", trace=trace)
 
 
 def answers(args: argparse.Namespace, todo: Sequence[Guest], recipe: Path | None = None,

@@ -150,6 +150,41 @@ periods()
 	echo "$1" | awk -F, '{ print $1, "0,1,2,3", $4, $2, $3 }'
 }
 
+# poll, handover as c02-load takes it
+spell()
+{
+	case $1 in
+	poll)	echo "-t 30 -n 1000 poll" ;;
+	*)	echo "-t 30 -n 10 $1" ;;
+	esac
+}
+
+# timer, signal as vs-wake takes it
+woken()
+{
+	case $1 in
+	timer)	echo "-m timer -i -c 1 -n 150 -w 50 -x 300" ;;
+	*)	echo "-m $1 -c 1 -k 0 -n 100 -w 50 -x 300" ;;
+	esac
+}
+
+# NAME...: numbers of the lines that begin so, in one line
+pick()
+{
+	for name; do
+		sed -n "s/^$name //p" $OUTPUT
+	done >$OUTPUT.picked
+	tr '\n' ' ' <$OUTPUT.picked >$OUTPUT
+}
+
+# Median and 99th percentile of a number a line
+ranks()
+{
+	sort -n $OUTPUT | awk '{ n[NR - 1] = $1 }
+		END { if (NR) print n[int(NR / 2)], n[int(NR * 99 / 100)] }' >$OUTPUT.ranks
+	mv $OUTPUT.ranks $OUTPUT
+}
+
 # above, below, ns that tasks waited, and in how many waits, so far
 counters()
 {

@@ -21,7 +21,8 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--extent", default="short", choices=loads.EXTENTS,
                      help="short (the default), results: tbench and pgbench, too; assumptions: "
                      "two loads with each assumption of the model changed")
-    options.stock(one)
+    one.add_argument("--stock", type=Path,
+                     help="package of another kernel, for the column stock")
     one.add_argument("--kept", action="store_true",
                      help="only what has been measured before, without any guest")
     one.add_argument("--machines", nargs="+", metavar="MACHINE", choices=machines,

@@ -12,11 +12,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ... import cli, paths
+from ... import cli
 from ...errors import GuestError
 from ...guest import boot, options
 from ...guest.job import Job
 from ...guest.pool import Guest
+from ...lab import kernels
+from ...lab.plan import Kernel
 from ...machine import machine
 from ...text import publish
 
@@ -24,6 +26,8 @@ HERE = Path(__file__).resolve().parent
 
 PATHS = ("tick", "hook", "wake-up", "wake-up by message", "select",
          "select, polling only", "reflect")
+TRACER = ("FUNCTION_TRACER=y", "FUNCTION_GRAPH_TRACER=y")
+KERNELS = {name: Kernel(f"{name}-trace", name, config=TRACER) for name in ("base", "patched")}
 #: Kernel, idle governor, chains
 SETTINGS = {"base, menu": ("base", "menu", 0), "base, teo": ("base", "teo", 0),
             "ours": ("patched", "teo", 0), "ours, chains": ("patched", "teo", 1)}
@@ -65,7 +69,7 @@ def costs(kernel: str, name: str) -> list[tuple[str, str]]:
             for path in MACHINES[name][2]]
 
 
-def guest(image: str, kernel: str, name: str, cpus: int) -> Guest:
+def guest(image: Path, kernel: str, name: str, cpus: int) -> Guest:
     file, append, _ = MACHINES[name]
     job = Job()
     job.step("prepare", ". /usr/lib/vs/scaling.sh; prepare")
@@ -76,7 +80,7 @@ def guest(image: str, kernel: str, name: str, cpus: int) -> Guest:
                  f"cost {function} {load}")
     job.step("reads", f"reads {FILES}")
     return Guest(f"{kernel}-{name.replace(' ', '-')}-{cpus}", machine.load(str(file)), cpus,
-                 paths.kernel(image), job, f"{append} cpufreq.default_governor=schedutil")
+                 image, job, f"{append} cpufreq.default_governor=schedutil")
 
 
 def parse(result: boot.Result, kernel: str, name: str, cpus: int) -> list[Row]:
@@ -106,15 +110,16 @@ def files_table(rows: list[Row]) -> list[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--base", default=str(paths.BUILD / "studies/base-trace/bzImage"))
-    parser.add_argument("--patched",
-                        default=str(paths.BUILD / "studies/patched-trace/bzImage"))
+    for name in KERNELS:
+        parser.add_argument(f"--{name}", type=Path, help="an image with TRACER (default: built)")
     parser.add_argument("--cpus", type=cli.count, nargs="+", default=[1, 4, 16, 64])
     options.where(parser, "scaling")
     args = parser.parse_args()
     todo = [(kernel, name, n) for n in args.cpus for name in MACHINES
             for kernel in ("base", "patched")]
-    results = options.answers(args, [guest(getattr(args, which[0]), *which) for which in todo],
+    images = {name: getattr(args, name) or kernels.image(kernel)[0]
+              for name, kernel in KERNELS.items()}
+    results = options.answers(args, [guest(images[which[0]], *which) for which in todo],
                               HERE / "recipe.txt")
     rows = [row for which, result in zip(todo, results) for row in parse(result, *which)]
     publish(args.out / "paths.csv", ("path", "setting", "cpus", "mean ns", "median ns"),

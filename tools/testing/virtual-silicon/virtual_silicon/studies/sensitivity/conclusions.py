@@ -108,8 +108,8 @@ CONCLUSIONS = [
     Conclusion("bursts make no more changes of clock than with the base, beyond 10 %",
                "evidence", (("patched", "changes"), ("base", "changes")), 1.1),
     Conclusion("threads woken now and then run sooner under teo than under menu: less "
-               "than half", "studies/idle", (("patched", "teo"), ("patched", "menu")), 0.5),
-    Conclusion("our teo is no slower there than the base's, beyond 5 %", "studies/idle",
+               "than half", "evidence", (("patched", "teo"), ("patched", "menu")), 0.5),
+    Conclusion("our teo is no slower there than the base's, beyond 5 %", "evidence",
                (("patched", "teo"), ("base", "teo")), 1.05),
     Conclusion("C0.2 draws less than POLL", "README, intel_idle.rst",
                (("patched", "c02 power"), ("patched", "poll power")), 0.95),
