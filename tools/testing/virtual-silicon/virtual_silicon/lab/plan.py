@@ -72,7 +72,8 @@ class Load:
     """@run: shell, of which $N is the parameter and $SEED the seed; @takes: pattern of the
     parameter; @better: more or less of the result; @prints: what its last line has, in the order
     of that; @before: once in a guest; @batch: loads that may share a guest; @cycles, @memory: of
-    user code, as in a machine's [time]."""
+    the user code of 1000 instructions, and the permille of time that waits for memory, if not as
+    in the machine's [time], which loads are written for that do a number of steps."""
 
     name: str
     title: str
@@ -83,8 +84,8 @@ class Load:
     prints: tuple[str, ...] = ()
     before: str = ""
     batch: str = "short"
-    cycles: int = 1200
-    memory: int = 50
+    cycles: int = 0
+    memory: int = 0
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,9 @@ def job(start: Start) -> Job:
 
 def guest(start: Start, plan: Plan) -> Guest:
     m, load = machine.load(start.machine), start.cells[0].load
-    m = replace(m, time=replace(m.time, user_cycles_per_1000_insns=load.cycles,
-                                memory_permille=load.memory, quantum_ns=QUANTUM_NS))
+    m = replace(m, time=replace(
+        m.time, user_cycles_per_1000_insns=load.cycles or m.time.user_cycles_per_1000_insns,
+        memory_permille=load.memory or m.time.memory_permille, quantum_ns=QUANTUM_NS))
     image, modules = kernels.image(plan.kernels[start.boot.kernel])
     made = job(start)
     made.files.update(modules)
