@@ -25,10 +25,10 @@ import pytest
 from virtual_silicon import paths, stats
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
+from virtual_silicon.lab.variants import COEFFICIENTS
 from virtual_silicon.loads import HERE as SCRIPTS
 from virtual_silicon.machine import machine
 from virtual_silicon.studies.bench import cells, commands, host, loads, report, runner, tables
-from virtual_silicon.studies.sensitivity.variants import COEFFICIENTS
 
 
 def test_welch_by_hand() -> None:

@@ -15,7 +15,8 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import commands, picture, plan, store, table
+from virtual_silicon.lab import commands, picture, plan, store, table, variants
+from virtual_silicon.machine import machine
 
 PLAN = plan.read()
 TINY = """
@@ -44,7 +45,7 @@ columns = ["base", "ours"]
 loads = ["turns:1", "turns:2", "end"]
 seeds = 2
 [part.one.holds]
-"turns:1 result" = [1.5, 2.5]
+"ours/base turns:1 result" = [1.5, 2.5]
 """
 
 
@@ -72,10 +73,16 @@ def tiny(where: Path, old: str = "", new: str = "") -> plan.Plan:
     ('"sapphire-rapids"', '"saphire"', "a.toml: part one: no machine saphire; there are: "),
     ("seeds = 2", 'seeds = 2\ntier = "night"',
      "a.toml: part one: no tier night; there are: check, release, model"),
-    ('"turns:1 result"', '"turns:3 result"',
+    ("turns:1 result", "turns:3 result",
      "a.toml: part one: holds: no load turns:3; there are: turns:1, turns:2, end"),
-    ('"turns:1 result"', '"turns:1 rate"',
+    ("turns:1 result", "turns:1 rate",
      "a.toml: part one: holds: no measure rate; there are: result, W, "),
+    ("ours/base turns", "our/base turns",
+     "a.toml: part one: holds: no column our; there are: base, ours"),
+    ("ours/base turns", "ours/stock turns",
+     "a.toml: part one: holds: no column that it is over stock; there are: base"),
+    ("seeds = 2", 'seeds = 2\nvariants = ["other"]',
+     "a.toml: part one: no variant other; there are: kernel cycles x 0.5, "),
     ('"chains=0"', '"chain=0"', "a.toml: column ours: no setting chain; there are: status, "),
     ('kernel = "ours"', 'kernel = "our"',
      "a.toml: column ours: no kernel our; there are: base, ours"),
@@ -108,6 +115,21 @@ def test_cells_share_guests(tmp_path: Path) -> None:
     # A repetition comes after all other loads
     assert [(c.key[2], c.seed) for c in of[0].cells] == [
         ("turns:1", 1), ("turns:2", 1), ("turns:1", 2), ("turns:2", 2)]
+
+
+def test_variants_have_guests_of_their_own(tmp_path: Path) -> None:
+    """And a machine that differs in one assumption."""
+    whole = tiny(tmp_path, "seeds = 2", 'seeds = 2\nvariants = ["", "worst exits"]')
+    of = plan.starts(plan.cells(whole, ["one"]))
+    assert [s.cells[0].key[1] for s in of] == 2 * ["sapphire-rapids"] + \
+        2 * ["sapphire-rapids, worst exits"] and len({s.name for s in of}) == 4
+
+
+@pytest.mark.parametrize("name", variants.ASSUMPTIONS)
+def test_variants_change_one_thing(name: str) -> None:
+    m = machine.load("sapphire-rapids")
+    changed = variants.changed(m, name)
+    assert len([key for key, value in vars(m).items() if value != getattr(changed, key)]) == 1
 
 
 def test_shares_of_the_cpus() -> None:
@@ -255,7 +277,8 @@ def test_losers(tmp_path: Path) -> None:
 def test_what_a_part_says_must_hold(tmp_path: Path, result: float, said: str) -> None:
     whole, of = rows(tmp_path, {"result": [result, result]})
     found = table.broken(of, whole)
-    assert len(found) == bool(said) and all(text.endswith(f"over base{said}") for text in found)
+    assert len(found) == bool(said)
+    assert all(text.endswith(f"ours/base turns:1 result{said}") for text in found)
     assert table.broken([], whole)[0].endswith("not measured, and is to be 1.5 to 2.5")
 
 

@@ -17,7 +17,6 @@ from virtual_silicon.guest import boot
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.guest.job import Answer, Job, Section
 from virtual_silicon.machine import machine, schema
-from virtual_silicon.studies.sensitivity import conclusions, variants
 from virtual_silicon.studies.validation import measurements, reproduce, validate
 from virtual_silicon.studies.validation.measurements import Band, Row
 from virtual_silicon.studies.validation.reproduce import Guest
@@ -292,31 +291,3 @@ def test_experiments_see_what_was_put_in(result: Result) -> None:
     assert min(switch) >= change.down_us
     assert max(switch) <= change.down_us + change.halt_us + change.period_us + 60
     assert max(switch) - min(switch) > change.period_us * 0.8
-
-
-def test_sensitivity_table(tmp_path: Path) -> None:
-    """A conclusion that one variant breaks is named; one that was not measured has no ratio."""
-    c = conclusions.CONCLUSIONS[0]
-    over, under = c.ratio
-    results = {"as it is": {over: c.most * 10 * 0.9, under: 10.0},
-               "worst": {over: c.most * 10 * 1.1, under: 10.0}}
-    assert conclusions.fallen(results) == [c]
-    assert conclusions.fallen({"as it is": results["as it is"]}) == []
-    conclusions.write(results, tmp_path)
-    lines = (tmp_path / "sensitivity.csv").read_text(encoding="utf-8").splitlines()
-    rows = {r["conclusion"]: r
-            for r in csv.DictReader(line for line in lines if not line.startswith("#"))}
-    assert [rows[c.text][name] for name in results] == [f"{c.most * 0.9:.2f}",
-                                                         f"{c.most * 1.1:.2f}"]
-    assert rows[conclusions.CONCLUSIONS[-1].text]["worst"] == "-"
-    assert conclusions.value("1\nnan\nnan") == float("inf")
-    with pytest.raises(GuestError):
-        conclusions.value("")
-
-
-@pytest.mark.parametrize("name", variants.ASSUMPTIONS)
-def test_variants_change_one_thing(name: str) -> None:
-    m = machine.load("sapphire-rapids")
-    changed = variants.ASSUMPTIONS[name](m)
-    different = [key for key, value in vars(m).items() if value != getattr(changed, key)]
-    assert len(different) == (name != "as it is")

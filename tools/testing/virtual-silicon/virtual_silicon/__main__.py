@@ -18,12 +18,11 @@ def parser() -> argparse.ArgumentParser:
     from .studies import installed, stock_tools
     from .studies.bench import commands as bench
     from .studies.demo import commands as demo
-    from .studies.sensitivity import conclusions
     from .studies.validation import validate
 
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for part in (demo, guest, lab, installed, stock_tools, validate, conclusions, bench, machine,
+    for part in (demo, guest, lab, installed, stock_tools, validate, bench, machine,
                  readers):
         part.add(sub)
     return top

@@ -70,7 +70,7 @@ def chosen(whole: plan.Plan, args: argparse.Namespace) -> plan.Plan:
         # What holds is of what is measured.
         holds = {} if changes.keys() & {"columns", "machines", "cpus"} else {
             name: of for name, of in part.holds.items()
-            if name.partition(" ")[0] in changes.get("loads", part.loads)}
+            if name.split()[1] in changes.get("loads", part.loads)}
         parts[part.name] = replace(part, **changes, holds=holds)
         whole.check(parts[part.name], f"part {part.name}")
     return replace(whole, parts=parts)

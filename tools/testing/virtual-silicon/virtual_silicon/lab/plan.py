@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from ..errors import UsageError
 from ..machine import machine
+from . import variants
 
 HERE = Path(__file__).resolve().parent / "plans"
 TIERS = ("check", "release", "model")
@@ -91,9 +92,9 @@ class Load:
 @dataclass(frozen=True)
 class Part:
     """Rows of a table. @loads: NAME or NAME:PARAMETER; @over: columns that each is compared with;
-    @judged: columns that are to be no worse; @tier: the run that has it; @holds: for "LOAD
-    MEASURE" the least and most that the first of @judged may be over the first of @over; @power:
-    whether it can be read."""
+    @judged: columns that are to be no worse; @tier: the run that has it; @power: whether it can
+    be read; @variants: of the model's assumptions, "" for the machine as it is; @holds: for
+    "COLUMN/COLUMN LOAD MEASURE" the least and most that the first may be over the second."""
 
     name: str
     question: str
@@ -106,6 +107,7 @@ class Part:
     seeds: int = 3
     tier: str = "release"
     power: bool = True
+    variants: tuple[str, ...] = ("",)
     holds: dict[str, list[float]] = field(default_factory=dict, hash=False)
 
 
@@ -119,12 +121,14 @@ class Cell:
     parameter: str
     seed: int
     power: bool = True
+    variant: str = ""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
         """What the seeds have in common."""
         load = f"{self.load.name}:{self.parameter}" if self.parameter else self.load.name
-        return self.part, self.machine, load, self.column.name
+        machine = f"{self.machine}, {self.variant}" if self.variant else self.machine
+        return self.part, machine, load, self.column.name
 
     def __str__(self) -> str:
         return f"{'/'.join(self.key)}, seed {self.seed}"
@@ -144,8 +148,12 @@ class Plan:
         _each(where, "tier", [part.tier], TIERS)
         for word in part.loads:
             self.load(word, where)
+        _each(where, "variant", filter(None, part.variants),
+              (*variants.ASSUMPTIONS, *variants.COEFFICIENTS))
         for of in part.holds:
-            load, _, measure = of.partition(" ")
+            pair, load, measure = (*of.split(" ", 2), "", "")[:3]
+            _each(f"{where}: holds", "column", pair.split("/")[:1], part.columns)
+            _each(f"{where}: holds", "column that it is over", pair.split("/")[1:], part.over)
             _each(f"{where}: holds", "load", [load], part.loads)
             _each(f"{where}: holds", "measure", [measure],
                   (*COMMON, *self.load(load, where)[0].prints))
@@ -228,8 +236,9 @@ def number(word: str, cpus: int) -> str:
 def cells(plan: Plan, parts: Sequence[str]) -> list[Cell]:
     """A repetition of a load comes after all others."""
     return [Cell(part.name, of, part.cpus, plan.columns[column], load, number(parameter, part.cpus),
-                 seed, part.power)
+                 seed, part.power, variant)
             for part in (plan.parts[name] for name in parts) for of in part.machines
+            for variant in part.variants
             for column in part.columns for seed in range(1, part.seeds + 1)
             for load, parameter in (plan.load(word, part.name) for word in part.loads)]
 
@@ -247,7 +256,7 @@ class Start:
     def name(self) -> str:
         """Of no two starts of a plan the same."""
         one = self.cells[0]
-        what = repr((self.cpus, self.boot, one.load.cycles, one.load.memory))
+        what = repr((self.cpus, one.variant, self.boot, one.load.cycles, one.load.memory))
         return (f"{one.part}-{self.machine}-{self.boot.kernel}-{one.load.batch}-"
                 + hashlib.sha256(what.encode()).hexdigest()[:4])
 
@@ -256,7 +265,7 @@ def starts(wanted: Iterable[Cell]) -> list[Start]:
     found: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in wanted:
         load = cell.load
-        found.setdefault((cell.part, cell.machine, cell.cpus, cell.column.boot, load.batch,
-                          load.cycles, load.memory), []).append(cell)
+        found.setdefault((cell.part, cell.machine, cell.variant, cell.cpus, cell.column.boot,
+                          load.batch, load.cycles, load.memory), []).append(cell)
     return [Start(of[0].machine, of[0].cpus, of[0].column.boot, tuple(of))
             for of in found.values()]

@@ -14,7 +14,7 @@ from ..guest.job import Job
 from ..guest.pool import Guest, Guests
 from ..loads import RECIPE
 from ..machine import machine
-from . import kernels
+from . import kernels, variants
 from .plan import Cell, Column, Plan, Start, starts
 
 HERE = Path(__file__).resolve().parent
@@ -100,6 +100,7 @@ def guest(start: Start, plan: Plan) -> Guest:
     m = replace(m, time=replace(
         m.time, user_cycles_per_1000_insns=load.cycles or m.time.user_cycles_per_1000_insns,
         memory_permille=load.memory or m.time.memory_permille, quantum_ns=QUANTUM_NS))
+    m = variants.changed(m, start.cells[0].variant)
     image, modules = kernels.image(plan.kernels[start.boot.kernel])
     made = job(start)
     made.files.update(modules)

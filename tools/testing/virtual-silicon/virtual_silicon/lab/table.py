@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
@@ -94,18 +95,18 @@ def losers(of: Iterable[Row], plan: Plan) -> list[Row]:
 
 
 def broken(of: Iterable[Row], plan: Plan) -> list[str]:
-    """What a part says of its first judged column, and no longer holds."""
+    """What a part says, and no longer holds."""
     found = {(row.key, row.measure, row.over): row for row in of}
     out = []
     for part in plan.parts.values():
-        for machine in part.machines:
-            for name, (low, high) in part.holds.items():
-                load, _, measure = name.partition(" ")
-                key = part.name, machine, load, part.judged[0]
-                row = found.get((key, measure, part.over[0]))
-                ratio = row.ratio if row else None
-                if ratio is None or not low <= ratio <= high:
-                    now = "not measured" if ratio is None else f"{ratio:.3g}"
-                    out.append(f"{'/'.join(key)}, {measure} over {part.over[0]}: {now}, and is to "
-                               f"be {low:g} to {high:g}")
+        machines = [f"{m}, {v}" if v else m for m in part.machines for v in part.variants]
+        for machine, (name, (low, high)) in itertools.product(machines, part.holds.items()):
+            pair, load, measure = name.split(" ", 2)
+            column, _, over = pair.partition("/")
+            row = found.get(((part.name, machine, load, column), measure, over))
+            ratio = row.ratio if row else None
+            if ratio is None or not low <= ratio <= high:
+                now = "not measured" if ratio is None else f"{ratio:.3g}"
+                out.append(f"{part.name}/{machine}: {name}: {now}, and is to be {low:g} to "
+                           f"{high:g}")
     return out

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...guest.job import Job
-from ..sensitivity.variants import COEFFICIENTS
+from ...lab.variants import COEFFICIENTS
 from .loads import EXTENTS, LOADS, WORK, Load, numbers
 
 SEEDS = 3

@@ -12,9 +12,9 @@ from ... import paths
 from ...errors import Fail
 from ...guest import boot, initramfs, options
 from ...guest.pool import Guest, Guests
+from ...lab.variants import COEFFICIENTS, as_it_is
 from ...loads import RECIPE
 from ...machine import machine
-from ..sensitivity.variants import COEFFICIENTS, as_it_is
 from .cells import Cell, Start, starts
 from .loads import HERE
 

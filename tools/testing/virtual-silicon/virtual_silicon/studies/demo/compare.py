@@ -19,7 +19,6 @@ from ...guest.job import Job
 from ...machine import turbo
 from ...machine.machine import Machine
 from ...readers import plot, sysfs, trace
-from ..sensitivity import conclusions
 
 KERNELS = ("base", "patched")
 
@@ -53,18 +52,31 @@ _JOULES = "sed -n 's/energy intel-rapl:[0-9]* //p' | awk '{n += $1} END {print n
 GOVERNOR = {"base": "menu", "patched": "teo"}
 
 
+_BUSY = (f"put schedutil {_FREQ}; vs-rise -c 1 -m step -r $TOP -n 3 -k 12 -b 60 -w 59000 | "
+         "cut -d' ' -f2")
+_BURSTS = (
+    f"put schedutil {_FREQ}; t=/sys/kernel/tracing; "
+    "echo 1 >$t/events/power/cpu_frequency/enable; taskset 2 sh -c '"
+    "for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo >$1/trace; "
+    "read begin _ </proc/uptime; for n in 3 41 12 27 6 55 18 33 9 48 22 15; do "
+    "i=$((37 * n)); while [ $i -gt 0 ]; do i=$((i - 1)); done; sleep 0.05; done; "
+    "read end _ </proc/uptime; echo $begin $end >>/tmp/bursts; "
+    "grep -c cpu_frequency: $1/trace; done' - $t; "
+    "echo 0 >$t/events/power/cpu_frequency/enable")
+
+
 def rows(kernel: str) -> dict[str, Row]:
-    busy, changes = conclusions.MEASURES["busy"], conclusions.MEASURES["changes"]
     idle = GOVERNOR[kernel]
     return {
-        "busy": Row("a light task becomes busy: until the highest clock", "ms", busy.shell,
+        "busy": Row("a light task becomes busy: until the highest clock", "ms", _BUSY,
                     "the task polls the register that asks for a clock; the picture"),
-        "changes": Row("changes of clock in 1 s of a thread's random bursts", "", changes.shell,
+        "changes": Row("changes of clock in 1 s of a thread's random bursts", "", _BURSTS,
                        "cpufreq's trace events", digits=0),
         "bursts": Row("twelve of these bursts, with pauses of 50 ms", "ms",
                       "awk '{print 1000 * ($2 - $1)}' /tmp/bursts", "the guest's clock", digits=0),
         "woken": Row("a thread is woken now and then: until its CPU runs", "us",
-                     f"{conclusions.MEASURES[idle].shell} | awk '{{print $1 / 1000}}'",
+                     f"put {idle} {_IDLE} && put performance {_FREQ} && vs-wake -m signal -c 1 "
+                     "-k 0 -n 400 -w 100 -x 900 | awk '{print $1 / 1000}'",
                      "time stamps of the trace events sched_waking and cpu_idle", digits=2),
         "light": Row("energy of 5 s with a little work each 100 ms", "J",
                      f"put {idle} {_IDLE}; put schedutil {_FREQ}; sleep 1; "

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ...machine.machine import Machine
-from ...machine.schema import Transition
+from ..machine.machine import Machine
+from ..machine.schema import Transition
 
 Change = Callable[[Machine], Machine]
 
@@ -37,10 +37,9 @@ def as_it_is(m: Machine) -> Machine:
 
 #: What conclusions are tried under.
 ASSUMPTIONS: dict[str, Change] = {
-    "as it is": as_it_is,
     "kernel cycles x 0.5": _scaled("time", "kernel_cycles_per_1000_insns", 0.5),
     "kernel cycles x 2": _scaled("time", "kernel_cycles_per_1000_insns", 2),
-    "quantum 1 us": _time(quantum_ns=1_000),
+    "quantum 10 us": _time(quantum_ns=10_000),
     "changes of clock at once": lambda m: replace(
         m, transition=Transition(told_us=m.transition.told_us)),
     "median exits": _time(latency="median"),
@@ -55,3 +54,8 @@ COEFFICIENTS: dict[str, Change] = {"as it is": as_it_is} | {
         ("idle", ("dynamic_permille", "power_mw", "entry_us")),
         ("time", ("kernel_cycles_per_1000_insns", "user_cycles_per_1000_insns")))
     for name in names for by in (0.75, 1.25)}
+
+
+def changed(m: Machine, variant: str) -> Machine:
+    """By name; "": as it is."""
+    return (ASSUMPTIONS | COEFFICIENTS)[variant](m) if variant else m
