@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> Path:
     (["adopt", "binary"], 2, "binary: is not text"),
     (["adopt", PROBE, "-o", "directory"], 1, "directory: Is a directory"),
     (["adopt", PROBE, "-o", "nowhere/x"], 1, "nowhere/x: No such file or directory"),
-    (["convert", "empty"], 2, "empty: the dump lacks vendor and model"),
+    (["convert", "empty"], 2, "empty: is empty"),
     (["compare", "--machine", "./binary"], 2, "binary: is not text"),
     (["validate", "--rows", "("], 2, "--rows (: missing )"),
     (["validate", "--measurements", "binary"], 2, "binary: is not text"),
