@@ -270,7 +270,8 @@ static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
  *
  * Without the tick, a stay that is too long for its state lasts until the timer. So
  * the tick is kept if a deeper state could become worth it until then and the row's
- * in_vain is less than that time and than TEO_VAIN_MOST. If the tick comes too soon for the state, the timer alone decides.
+ * in_vain is less than that time and than TEO_VAIN_MOST. If the tick comes too soon for
+ * the state, the timer alone decides.
  *
  * Return: the state.
  */
