@@ -29,6 +29,10 @@ OF_STATE = {"Flags/Description": "desc", "Latency": "latency", "Residency": "res
 OF_ZONE = re.compile(r"(name|enabled|max_power_uw|power_limit_uw|time_window_us): (\S+)$")
 I7Z = re.compile(r"TURBO (?:DISABLED|ENABLED) on|CPU Multiplier \d+x|Max TURBO Multiplier|"
                  r"Real Current Frequency")
+#: throttled --debug says each bit of register 0x19c in words.
+THROTTLED = re.compile(r"(?:\[D\] )?core (\d+) thermal status: ([\w ]+?) (status|log) = ([01])$")
+BITS = {"thermal limit": 0, "prochot or forcepr": 2, "crit temp": 4, "power limit": 10,
+        "current limit": 12, "cross domain limit": 14}
 #: Of a log without times
 KERNEL = re.compile(r"(?:mce: )?CPU\d+: (?:Core|Package) (?:temperature|power)|Linux version \d|"
                     r"(?:smpboot|intel_pstate|intel_idle|clocksource|tsc|acpi_cpufreq): |"
@@ -40,10 +44,12 @@ def khz(value: str, unit: str) -> str:
 
 
 class Blocks:
-    """@put: a path of sysfs and its content, of the line that is being read."""
+    """@put: a path of sysfs and its content, of the line that is being read; @register: an
+    address, its value, the CPU."""
 
-    def __init__(self, put: Callable[[str, str], object]) -> None:
-        self.put = put
+    def __init__(self, put: Callable[[str, str], object],
+                 register: Callable[[int, int, int], object]) -> None:
+        self.put, self.register = put, register
         self.begin()
 
     def begin(self) -> None:
@@ -61,6 +67,10 @@ class Blocks:
             return "i7z"
         if KERNEL.match(text):
             return "dmesg"
+        if (found := THROTTLED.match(text)) and found[2] in BITS:
+            bit = BITS[found[2]] + (found[3] == "log")
+            self.register(0x19C, int(found[4]) << bit, int(found[1]))
+            return "throttled"
         return self._powercap(text) or self._cpupower(text)
 
     def _cpupower(self, text: str) -> str:

@@ -88,7 +88,7 @@ class Reader:
         self.states: dict[int, dict[str, Fact]] = {}
         self.ratio = 0          # the highest one of which a clock was told
         self.blocks = blocks.Blocks(
-            lambda path, value: self.m.put_file(path, value, self.where))
+            lambda path, value: self.m.put_file(path, value, self.where), self._msr)
         self.begin("")
         self.aida_cpus: set[int] = set()
         self.aida_sections: set[int] = set()

@@ -34,7 +34,8 @@ RULES = (
     Rule(sleep.idle_driver, "idle-governor", True), Rule(sleep.shallow_only, "idle-missing"),
     Rule(sleep.disabled, "idle-disabled", True), Rule(sleep.off_by_default, "idle-disabled"),
     Rule(sleep.resume_latency, "latency-limit", True), Rule(sleep.latency_limit, "latency-limit"),
-    Rule(sleep.idle_counters, "idle", True), Rule(sleep.package_states, "package-idle"),
+    Rule(sleep.idle_counters, "idle", True), Rule(sleep.idle_columns, "idle"),
+    Rule(sleep.demoted, "idle-demoted"), Rule(sleep.package_states, "package-idle"),
     Rule(hardware.below, "clock"), Rule(hardware.lost_clock, "clock"),
     Rule(settings.governor_name, "governor"), Rule(settings.guest, "guest", True),
     Rule(settings.battery, "battery"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .case import CPUS, GRUB, SHARE, Case, Finding, Findings, Group, cell, whom, write
+from .texts import Where
 
 #: Kernel parameters that keep CPUs awake; in a virtual machine only the first three.
 KEEP_AWAKE = (r"idle=poll", r"nohz=off", r"highres=off", r"idle=halt", r"cpuidle\.off=1",
@@ -156,6 +157,46 @@ def idle_counters(case: Case) -> Findings:
                           effect, "cpuwhy idle --record 10", "seen",
                           (case.line(f"cpuidle/{state}/{counter}", cpu),
                            case.line(f"cpuidle/{state}/usage", cpu)), kind=f"idle-too-{word}")
+
+
+def idle_columns(case: Case) -> Findings:
+    """The same counters as columns of turbostat: C6, C6- and C6+."""
+    found: dict[tuple[str, str], tuple[float, float, Where]] = {}
+    for row, line in case.rows:
+        for name in row if not row.get("CPU", "-").isdigit() else ():
+            match = re.fullmatch(r"(C\w+)([-+])", name)
+            if match and match[1] in row:
+                wrong, all_, first = found.get((match[1], match[2]), (0.0, 0.0, line))
+                found[match[1], match[2]] = (wrong + cell(row, name), all_ + cell(row, match[1]),
+                                             first)
+    for (name, sign), (wrong, all_, line) in found.items():
+        word, limit, effect = (("deep", TOO_DEEP, "slow") if sign == "-" else
+                               ("shallow", TOO_SHALLOW, "hot"))
+        if all_ >= ENTRIES and 100 * wrong >= limit * all_:
+            yield Finding("idle", f"{name} was too {word} in {100 * wrong / all_:.0f} % of"
+                          f" {all_:,.0f} entries", effect, "cpuwhy idle --record 10", "seen",
+                          (line,), kind=f"idle-too-{word}")
+
+
+#: Per cent of the time that the kernel asks for a deep state, from which on the hardware's
+#: own count is compared: it should have a fifth of it.
+ASKED, GIVEN = 20, 0.2
+
+
+def demoted(case: Case) -> Findings:
+    """The kernel asks for a deep state, and the core does not enter it."""
+    for row, line in case.rows[::-1]:
+        asked = sum(cell(row, name) for name in row if re.fullmatch(r"C(6|7|8|9|10)\w*%", name))
+        if (row.get("CPU", "-").isdigit() or asked < ASKED or case.virtual
+                or cell(row, *SHARE) > 20 or not any(name in row for name in CORE_DEEP)):
+            continue
+        given = sum(cell(row, name) for name in CORE_DEEP)
+        if given < GIVEN * asked:
+            yield Finding("idle", f"the kernel asks for C6 and deeper {asked:.0f} % of the time,"
+                          f" cores are there {given:.1f} %: demotion by the hardware, firmware"
+                          " (C-states), or a busy sibling", "hot",
+                          "rdmsr -a 0xe2      # bits 25 and 26: demotion", "now", (line,))
+        return
 
 
 PACKAGE = re.compile(r"Pkg%pc(\d+)|%pc(\d+)")

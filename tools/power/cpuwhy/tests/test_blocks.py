@@ -163,3 +163,14 @@ def test_tlp_has_units() -> None:
     material = texts.read_text(text)
     assert material.file("firmware/acpi/platform_profile") == ""
     assert [found.kind for found in limiters(text)] == ["policy-max"]
+
+
+@pytest.mark.parametrize("on, kind", [("power limit status", "power-limit"),
+                                      ("thermal limit status", "thermal"),
+                                      ("prochot or forcepr status", "prochot"),
+                                      ("power limit log", "")])
+def test_bits_in_words(on: str, kind: str) -> None:
+    text = "".join(f"[D] core 5 thermal status: {name} = {int(name == on)}\n" for name in (
+        "thermal limit status", "thermal limit log", "prochot or forcepr status",
+        "power limit status", "power limit log", "crit temp status"))
+    assert [found.kind for found in limiters(text)] == [kind] * bool(kind)

@@ -211,6 +211,17 @@ def test_bit_10_of_each_family(model: int, register: int, key: str | None) -> No
         "regulator" if model == 0x5C else key)
 
 
+COUNTED = "CPU\tBusy%\tC1\tC6\tC6-\tC1+\tC6%\tCPU%c6\n-\t5.00\t{}\t{}\t{}\t{}\t{}\t{}\n"
+
+
+@pytest.mark.parametrize("cells, kinds", [
+    ((2000, 2000, 100, 100, 60, 55), []), ((2000, 2000, 700, 100, 60, 55), ["idle-too-deep"]),
+    ((2000, 2000, 100, 1100, 60, 55), ["idle-too-shallow"]), ((200, 200, 190, 190, 60, 55), []),
+    ((2000, 2000, 100, 100, 60, 0.1), ["idle-demoted"]), ((2000, 2000, 100, 100, 9, 0.1), [])])
+def test_columns_of_idle_states(cells: tuple[float, ...], kinds: list[str]) -> None:
+    assert [found.kind for found in of(COUNTED.format(*cells)).limiters] == kinds
+
+
 def test_a_short_throttling_is_history() -> None:
     what = of(changed(("(cpu3/thermal_throttle/core_throttle_count):0", r"\1:156"),
                       ("(cpu3/thermal_throttle/core_throttle_total_time_ms):0", r"\1:480")))
@@ -368,7 +379,7 @@ def test_every_rule_has_its_limiter_here() -> None:
         case = Case(texts.read_text(text))
         seen |= {rule.ask.__name__ for rule in rules.RULES if next(rule.ask(case), None)}
     elsewhere = {"driver", "clamp", "invariance", "guest", "bias", "shallow_only", "below",
-                 "battery"}
+                 "battery", "idle_columns", "demoted"}
     assert {rule.ask.__name__ for rule in rules.RULES} - seen <= elsewhere
 
 
