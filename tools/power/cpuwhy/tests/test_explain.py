@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import struct
 from pathlib import Path
 
 import pytest
-from cpuwhy import cli, explain, hardware, report, rules, texts
+from cpuwhy import cli, doctor, explain, hardware, report, rules, texts
 from cpuwhy.case import Case, Finding
 from cpuwhy.tests.paste import CPU, HEALTHY, LOG, SYSFS, TURBOSTAT, table
 
@@ -466,6 +467,40 @@ def test_live(registers: dict[int, int], kind: str | None, tmp_path: Path) -> No
     assert [found.kind for found in what.limiters] == ([kind] if kind else []), what.limiters
     if kind:
         assert what.limiters[0].lines[0].file == "/dev/cpu/0/msr"
+
+
+LIVE_FILES = [
+    ("cpu1/cpufreq/scaling_max_freq", "1200000", "policy-max"),
+    ("cpu1/cpufreq/scaling_min_freq", "3000000", "policy-min"),
+    ("intel_pstate/max_perf_pct", "50", "max-perf-pct"),
+    ("intel_pstate/min_perf_pct", "70", "min-perf-pct"),
+    ("intel_pstate/no_turbo", "1", "turbo-off"),
+    ("cpu1/cpufreq/energy_performance_preference", "power", "epp"),
+    ("cpu1/cpuidle/state2/disable", "1", "idle-disabled"),
+    ("cpu1/cpuidle/state2/above", "90000", "idle-too-deep"),
+    ("cpu1/power/pm_qos_resume_latency_us", "10", "latency-limit"),
+    ("cpu1/thermal_throttle/core_throttle_count", "90000", "thermal"),
+    ("cpuidle/current_driver", "none", "idle-missing")]
+
+
+@pytest.mark.parametrize("name, value, kind", LIVE_FILES, ids=[row[2] for row in LIVE_FILES])
+def test_live_settings(name: str, value: str, kind: str, tmp_path: Path) -> None:
+    """In explain, and in doctor, which asks the same rules."""
+    root = live_root(tmp_path, {})
+    (root / CPU[1:] / name).write_text(value + "\n")
+    if kind == "thermal":
+        (root / CPU[1:] / name.replace("count", "total_time_ms")).unlink()
+    for limiters in (explain.explain(explain.live(root, LOG)).limiters,
+                     doctor.examine(doctor.System(root, LOG, live=True))):
+        assert [found.kind for found in limiters] == [kind], limiters
+
+
+def test_live_without_a_driver(tmp_path: Path) -> None:
+    root = live_root(tmp_path, {})
+    for policy in root.glob(f"{CPU[1:]}/cpu*/cpufreq"):
+        shutil.rmtree(policy)
+    assert [found.kind for found in explain.explain(explain.live(root, LOG)).limiters] == [
+        "no-driver"]
 
 
 def test_live_names_registers_that_it_cannot_read(tmp_path: Path) -> None:

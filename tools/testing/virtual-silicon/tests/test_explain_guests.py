@@ -38,6 +38,8 @@ def test_what_is_set_is_named(name: str, planted: Result) -> None:
     kind = {"healthy": "", "deep": "idle-too-deep"}.get(name) if name not in PLANTED \
         else PLANTED[name][2]
     assert [found.kind for found in what.limiters] == [kind] * bool(kind), what.limiters
+    if name == "states":
+        assert "was it written by number?" in what.limiters[0].says
 
 
 @pytest.mark.parametrize("name", each(REGISTERS, "explain-"))
