@@ -119,7 +119,8 @@ class Reader:
             ("rdmsr", "0x", r"(0x[0-9a-fA-F]{1,8})[,:]?\s+(?:=\s*)?(0x[0-9a-fA-F]{1,16})\s*$",
              self._numbered),
             ("rdmsr", "|", r"([0-9a-f]{1,8}):((?:\d+\|[0-9a-f]*\s*)+)$", self._each_cpu),
-            ("rdmsr", "rdmsr", r"(?:.*\s)?rdmsr (?:-[ap]\s*)?(0x[0-9a-fA-F]{1,8}): ([0-9a-f]{1,16})$",
+            ("rdmsr", "rdmsr", r"(?:.*\s)?rdmsr (?:-[ap]\s*)?(0x[0-9a-fA-F]{1,8}): "
+             r"([0-9a-f]{1,16})$",
              self._numbered),
             ("rdmsr", "rdmsr", r".*\brdmsr\b((?:\s+[-\w:]+)+)\s*$", self._rdmsr),
             ("rdmsr", "0x", r"MSR[ \[(]*(0x[0-9a-fA-F]{1,8})[\])]*\s*[:=]\s*"
