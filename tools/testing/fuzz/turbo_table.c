@@ -7,7 +7,7 @@ static void table_is_sound(const struct turbo_table *table)
 {
 	PROPERTY(table->nr_bins <= TURBO_BINS_MAX);
 	for (int i = 0; i < table->nr_bins; i++) {
-		PROPERTY(table->bins[i].ratio);
+		PROPERTY(table->bins[i].ratio >= table->base);
 		PROPERTY(table->bins[i].cores > (i ? table->bins[i - 1].cores : 0));
 	}
 }

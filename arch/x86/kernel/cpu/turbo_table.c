@@ -14,12 +14,15 @@
 
 #include "turbo_table.h"
 
-/* Ignore unused bins, which have no ratio, and bins as wide as the last or narrower */
+/*
+ * Ignore unused bins, which have no ratio, those below base, as some guests have them,
+ * and bins as wide as the last or narrower
+ */
 static void add_bin(struct turbo_table *table, unsigned int cores, unsigned int ratio)
 {
 	unsigned int n = table->nr_bins;
 
-	if (!ratio || n == TURBO_BINS_MAX || cores <= (n ? table->bins[n - 1].cores : 0))
+	if (ratio < table->base || n == TURBO_BINS_MAX || cores <= (n ? table->bins[n - 1].cores : 0))
 		return;
 
 	table->bins[table->nr_bins++] = (struct turbo_bin){ cores, ratio };

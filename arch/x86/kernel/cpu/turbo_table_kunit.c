@@ -204,11 +204,10 @@ static const struct table_case odd_tables[] = {
 		.ratio = 1141,
 		.wants = { {1, 1082}, {3, 1111} },
 	}, {
-		.name = "bytes: below base", .vfm = INTEL_SKYLAKE,
-		.base = 0xff00, .limits = { 0x01010101 },
-		.base_ratio = 255,
-		.bins = { {1, 1}, {2, 1}, {3, 1}, {4, 1} },
-		.ratio = 4,
+		/* As read in a guest */
+		.name = "bytes: below base", .vfm = INTEL_HASWELL,
+		.base = 0x28280000002800, .limits = { 0x1f1f1f1f1f20 },
+		.ret = -ENODATA,
 	}, {
 		.name = "bytes: as high as can be", .vfm = INTEL_SKYLAKE,
 		.base = 0x0100, .limits = { 0xffffffffffffffff },
@@ -326,10 +325,16 @@ static const struct table_case odd_tables[] = {
 		.wants = { {313, 16777} },
 	}, {
 		.name = "deltas: below zero", .vfm = INTEL_XEON_PHI_KNL,
-		.base = 0x0d00, .limits = { 0xffffffffff3f0604 },
-		.base_ratio = 13,
+		.base = 0x0500, .limits = { 0xffffffffff3f0604 },
+		.base_ratio = 5,
 		.bins = { {2, 6}, {33, 5} },
-		.ratio = 393,
+		.ratio = 1024,
+	}, {
+		.name = "groups: the widest is below base", .vfm = INTEL_ICELAKE_X,
+		.base = 0x1700, .limits = { 0x161723, 0x0c0804 },
+		.base_ratio = 23,
+		.bins = { {4, 35}, {8, 23} },
+		.ratio = 1024,
 	}, {
 		.name = "atom: all zero", .vfm = INTEL_ATOM_SILVERMONT,
 		.ret = -ENODATA,

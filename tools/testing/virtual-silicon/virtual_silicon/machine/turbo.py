@@ -111,13 +111,14 @@ ALL_CORES = {0x6A, 0x6C, 0x8F, 0xAD, 0xAE, 0xCF}
 
 def freq_max(model: int, values: dict[int, int], base: int, patched: bool = True) -> int | None:
     """Over base in 1/1024, by the rule of the series or by the base's, which reads the
-    registers of some models wrongly; None where those that it needs were not read, and by
-    the rule of the series if they make no sense: a highest clock below base, as some guests
-    have it."""
+    registers of some models wrongly; None where those that it needs were not read. The
+    series ignores clocks below base, as some guests have them."""
     which = layout(model)
     if which == "atom" or not base or (which == "groups" and TURBO_RATIO_LIMIT1 not in values):
         return None
     pairs = decode(which or "bytes", values)
+    if patched:
+        pairs = [(cores, ratio) for cores, ratio in pairs if ratio >= base]
     if not pairs:
         return None
     if which == "deltas":	# two levels: the second
@@ -128,6 +129,4 @@ def freq_max(model: int, values: dict[int, int], base: int, patched: bool = True
         cores = 1 if model in ONE_CORE else CORES
         # Fewer cores than that: the highest there is
         ratio = next((r for c, r in pairs if c >= cores), pairs[0][1])
-    if patched and ratio < base:
-        return None
     return ratio * 1024 // base
