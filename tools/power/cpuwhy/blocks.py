@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 
 BASE = "devices/system/cpu"
+#: Of cpupower's lines: patterns below take the square of a line's length.
+LONGEST = 300
 CLOCK = r"([\d.]+) ([kMG])Hz"
 DRIVER = re.compile(r"(?:[^:]*: ?|\w+ )(acpi-cpufreq|intel_pstate|intel_cpufreq|amd[-_]pstate"
                     r"(?:-epp)?|pcc-cpufreq|cppc_cpufreq|powernow-k\d|speedstep-\w+|p4-clockmod)$")
@@ -88,7 +90,7 @@ class Blocks:
         if found := ANALYSING.match(text):
             self.cpu, self.state, self.names = int(found[1] or found[2]), "", []
             return "cpupower"
-        if self.cpu is None:
+        if self.cpu is None or len(text) > LONGEST:
             return ""
         return "cpupower" if self._frequency(text) or self._idle(text) else ""
 

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +28,10 @@ Event = tuple[int, int, str, str, str]
 #: The same without the name
 Handler = Callable[[int, int, str, str], None]
 
+#: Characters of a line; what has more is no trace, and may have no end.
+LONGEST = 1 << 14
+#: Lines without an event from which on a text is no trace.
+PATIENCE = 20_000
 PACKAGES = {"perf": "linux-perf", "trace-cmd": "trace-cmd"}
 #: Packed files and who opens them; None: no module of Python's before 3.14.
 PACKED: dict[bytes, tuple[str, Callable[..., Any] | None]] = {
@@ -274,6 +279,7 @@ class Reader:
                  context: Callable[[int, int, str], None] = lambda now, cpu, flags: None):
         self.source, self.handlers = source, handlers
         self._lost, self._frame, self._progress, self._context = lost, frame, progress, context
+        self.started = False        # there was an event
         self.facts = Facts(str(source.path), arch=source.uname_machine())
         for line in source.header.splitlines():
             self._header(line)
@@ -313,6 +319,7 @@ class Reader:
                     self.facts.bad_lines += 1
             if not first:
                 first = latest = now
+                self.started = True
             if now < latest - DISORDER and self.source.is_text:
                 raise Fail(f"{self.facts.name}: the times go back from {latest / 1e9:.6f} to"
                            f" {now / 1e9:.6f} s: not in the order of time, or two traces in one"
@@ -331,7 +338,7 @@ class Reader:
         # trace.dat may have several buffers, and even another clock in each: the first
         # event's is read.
         several, buffer = self.source.kind == "trace-cmd", None
-        for line in lines:
+        for line in iter(partial(lines.readline, LONGEST), ""):
             at = line.find("] ")
             try:
                 if line[at - 4] != "[":
@@ -374,6 +381,8 @@ class Reader:
             self._frame(frame[1])
         elif line.strip() and not line.startswith("cpus="):
             self.facts.bad_lines += 1
+            if self.facts.bad_lines == PATIENCE and not self.started:
+                raise Fail(f"{self.facts.name}: {self._why_nothing()}")
         return None
 
     def _is_loss(self, line: str) -> bool:

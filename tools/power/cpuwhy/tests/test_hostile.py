@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
-from cpuwhy import cli, texts
+from cpuwhy import cli, events, texts
 from cpuwhy.tests import fuzz_texts
 
-#: Those of cpuwhy
-READERS = [name for name in fuzz_texts.COMMANDS if name != "convert"]
+EVENT = "  a-1 [000] d..1. 77.102839: cpu_idle: state=1 cpu_id=0\n"
 VALUE = "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq"
 
 
 def test_cases_of_fixed_seeds() -> None:
-    assert fuzz_texts.fuzz(1, 0, fuzz_texts.samples(None), 30, READERS) == {}
+    assert fuzz_texts.fuzz(1, 0, fuzz_texts.samples(None), 12) == {}
 
 
 def test_a_link_out_of_a_copy_is_not_followed(tmp_path: Path) -> None:
@@ -29,6 +29,16 @@ def test_a_link_out_of_a_copy_is_not_followed(tmp_path: Path) -> None:
     path.unlink()
     path.write_text("800000\n")
     assert len(texts.read([str(tmp_path / "copy")]).sysfs) == 1
+
+
+def test_a_text_without_events_is_left_early(tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "text"
+    path.write_text("a: b\n" * events.PATIENCE + EVENT)
+    assert cli.main(["idle", str(path)]) == 2
+    assert "no events in it" in capsys.readouterr().err
+    path.write_text(EVENT + "a: b\n" * events.PATIENCE)
+    assert cli.main(["idle", str(path)]) == 0
 
 
 def test_archives_in_archives(tmp_path: Path) -> None:
@@ -56,3 +66,12 @@ def test_nothing_private_is_shown(option: list[str], tmp_path: Path,
     said = capsys.readouterr().out
     assert "intel_idle.max_cstate=1" in said and "678246" in said
     assert not [secret for secret in fuzz_texts.SECRETS if secret in said]
+
+
+@pytest.mark.parametrize("line", ["x: " + "9" * 8000, "1" * 4000 + " GHz" * 900, "> " * 4000,
+                                  "a: " * 2500, "rdmsr" + " -a" * 2500],
+                         ids=["digits", "GHz", "quotes", "colons", "options"])
+def test_long_lines_take_no_longer_than_their_length(line: str) -> None:
+    begin = time.process_time()
+    texts.read_text("analyzing CPU 0:\n" + f"{line}\n" * 100)
+    assert time.process_time() - begin < 2
