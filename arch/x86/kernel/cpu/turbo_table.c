@@ -14,15 +14,13 @@
 
 #include "turbo_table.h"
 
-/*
- * Ignore unused bins, which have no ratio, those below base, as some guests have them,
- * and bins as wide as the last or narrower
- */
+/* Ignore bins without a ratio (unused) or below base (guests), and as wide as the last or less */
 static void add_bin(struct turbo_table *table, unsigned int cores, unsigned int ratio)
 {
 	unsigned int n = table->nr_bins;
 
-	if (ratio < table->base || n == TURBO_BINS_MAX || cores <= (n ? table->bins[n - 1].cores : 0))
+	if (ratio < table->base || n == TURBO_BINS_MAX ||
+	    cores <= (n ? table->bins[n - 1].cores : 0))
 		return;
 
 	table->bins[table->nr_bins++] = (struct turbo_bin){ cores, ratio };
