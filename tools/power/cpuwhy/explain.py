@@ -103,7 +103,8 @@ def _read(material: Material, whole: bool) -> Iterator[str]:
     single = [part.file for part in material.recognised if part.kind == "sysfs" and part.lines < 2]
     for part in material.recognised:
         if not part.first:
-            yield f"{part.lines} files of {'proc' if part.kind == 'proc' else 'sysfs'}"
+            yield (f"{part.lines} file{'s' * (part.lines != 1)} of"
+                   f" {'proc' if part.kind == 'proc' else 'sysfs'}")
         elif part.file not in single or len(single) <= LISTED:
             by_file.setdefault(part.file, []).append(
                 f"{part.kind} ({part.lines} line{'s' * (part.lines != 1)} from {part.first} on)")
