@@ -323,6 +323,46 @@ static void middle_then_saturated(void)
 	saturated_at(500, SCHED_CAPACITY_SCALE);
 }
 
+/* It needs 600, is saturated for @ms with @util, and needs less for 100 ms; idles are short. */
+static void saturated_for(unsigned int ms, unsigned long util, unsigned long after)
+{
+	begin(false, 500);
+	run(50, 600, true);
+	short_idles = true;
+	run(50, 600, true);
+	m.running[0].se.avg = (struct sched_avg){ .util_avg = util, .util_est = 60 };
+	shim_rq[0].cfs.avg = (struct sched_avg){ util, util, 60 };
+	for (unsigned int i = 0; i < ms; i++) {
+		m.now += MSEC;
+		call_hook(0, 0, 0);
+	}
+	run(after > 0, after, true);
+	run(100, 100, true);
+}
+
+/* When that ends it needs what it gets. */
+static void needed_after_saturation(void)
+{
+	saturated_for(60, 300, 650);
+}
+
+/* It needs the same meanwhile. */
+static void needed_while_saturated(void)
+{
+	saturated_for(140, 600, 0);
+}
+
+/* It needs more in the window of a change, and less for 100 ms after that. */
+static void needed_in_window(void)
+{
+	begin(false, 200000);
+	short_idles = true;
+	run(10, 600, true);
+	run(90, 100, true);
+	run(8, 700, true);
+	run(108, 100, true);
+}
+
 /* What it needed before was in other units. */
 static void slower_and_saturated(void)
 {
@@ -369,6 +409,68 @@ static void no_estimates(void)
 	}
 }
 
+/* One CPU of a policy needs most; tasks of the others sleep now and then. A call each us. */
+static void shared_sleeps(void)
+{
+	m.perf = false;
+	machine_init(MAX_CPUS - 1);
+	governor_start();
+	for (int i = 0; i < 100000; i++) {
+		struct rq *rq = &shim_rq[rnd(m.cpus)];
+		unsigned long est = !rq->cpu ? 620 : rnd(4) ? 610 : 0;
+
+		m.now += 1000;
+		rq->curr = &m.running[rq->cpu];
+		rq->cfs.avg = (struct sched_avg){ 250, 250, est };
+		call_hook(rq->cpu, rq->cpu, 0);
+	}
+}
+
+/* A task of an idle CPU without a tick wakes; its CPU idles again. */
+static void wake_without_tick(void)
+{
+	struct rq *rq = &shim_rq[0];
+
+	shim_nohz_full = true;
+	rq->cfs.avg = (struct sched_avg){ 100, 100, 100 };
+	rq->nr_running = 0;
+	m.now += MSEC;
+	rq->clock_idle = m.now;
+	call_hook(0, 0, 0);
+}
+
+static void no_tick(void)
+{
+	begin(false, 500);
+	wake_without_tick();
+}
+
+/* Two tasks need ticks, which call. */
+static void no_tick_for_one(void)
+{
+	no_tick();
+	shim_rq[0].clock_idle = ++m.now;
+	shim_rq[0].nr_running = 2;
+	m.now += MSEC;
+	call_hook(0, 0, 0);
+}
+
+/* The CPU without a tick idles, another one of its policy calls. */
+static void no_tick_while_idle(void)
+{
+	m.perf = false;
+	machine_init(2);
+	governor_start();
+	wake_without_tick();
+	shim_rq[0].clock_idle = ++m.now;
+	shim_nohz_full = false;
+	for (int i = 0; i < 20; i++) {
+		m.now += MSEC;
+		shim_rq[1].cfs.avg.util_avg = 200;
+		call_hook(1, 1, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(void); } cases[] = {
@@ -391,6 +493,12 @@ int main(int argc, char **argv)
 		{ "second-call", second_call }, { "once-saturated", once_saturated },
 		{ "no-estimates", no_estimates }, { "middle-then-saturated", middle_then_saturated },
 		{ "slower-and-saturated", slower_and_saturated },
+		{ "needed-after-saturation", needed_after_saturation },
+		{ "needed-while-saturated", needed_while_saturated },
+		{ "needed-in-window", needed_in_window },
+		{ "shared-sleeps", shared_sleeps },
+		{ "no-tick", no_tick }, { "no-tick-for-one", no_tick_for_one },
+		{ "no-tick-while-idle", no_tick_while_idle },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -85,6 +85,7 @@ static struct {
 	unsigned long since;		/* st.idled when the next two began: */
 	double most;			/* that was needed */
 	unsigned long before;		/* level of a CPU that cannot have been saturated */
+	u64 before_at;
 	u64 needed;			/* when the level last was for sure */
 	unsigned long seq;
 } st;
@@ -293,7 +294,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	bool free = shim_scx_switched_all || n.capped, maybe_dl = o.refused || dl > o.floor_min[cpu];
 	bool over = after(cpu, o.decided), busy = busy_for(cpu) >= BUSY;
 
-	if (st.since != st.idled || m.now - st.needed + differ() > HOLD)
+	if (st.since != st.idled || m.now - st.before_at > HOLD)
 		st.before = 0;
 	if (st.since < st.stopped)
 		st.most = 0;
@@ -316,8 +317,10 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	if (run.ours && o.requested && !shared() && !m.slow) {
 		require(EARLY, o.got + o.whole / 64 + slack >= st.before,
 			"less than it had before it was saturated");
-		if (!st.may_saturate[cpu])
+		if (!st.may_saturate[cpu]) {
 			st.before = o.got;
+			st.before_at = m.now;
+		}
 	}
 	now = o.requested ? o.got : was;
 	/* What it runs next will ask. */
@@ -344,14 +347,9 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		must_fall = shared() ? looked(o.less) && looked(o.due) :
 			    o.due && o.less && (free || (!idle && !st.again && st.stopped > st.called_last));
 	}
-	/*
-	 * A little less counts as less. What is needed in the window may go unseen, and so may
-	 * what is needed while the CPU has more because it is, or was, saturated, or has what
-	 * a limit leaves of more.
-	 */
-	if (level_of(n.plain - ROUNDING - shim_capacity / 64) >= now && (over || limits) &&
-	    !st.may_saturate[cpu] && now >= was &&
-	    (on_perf_path() || now < m.policy.max || m.policy.max == KHZ_MAX))
+	/* A little less counts as less. Without a range, what is needed in the window goes unseen. */
+	if (level_of(n.plain - ROUNDING - shim_capacity / 64) >= now &&
+	    (over || limits || (shim_invariant && !shim_scx_enabled)))
 		st.needed = m.now;
 	st.called_last = st.seq;
 	if ((over || limits || maybe_dl) && !free)

@@ -17,7 +17,8 @@ long shim_tick_ns = 4 * MSEC;
 int shim_cpu;
 struct rq shim_rq[MAX_CPUS];
 unsigned long shim_freq_scale[MAX_CPUS], shim_capacity = SCHED_CAPACITY_SCALE;
-bool sched_uclamp_used, shim_scx_enabled, shim_scx_switched_all, shim_invariant = true;
+bool sched_uclamp_used, shim_scx_enabled, shim_scx_switched_all,
+     shim_nohz_full, shim_invariant = true;
 
 static struct {
 	u64 now;

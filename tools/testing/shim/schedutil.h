@@ -103,6 +103,10 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define sched_chain_use(use)	do { } while (0)
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
+#define CONFIG_NO_HZ_FULL	1
+extern bool shim_nohz_full;
+#define tick_nohz_full_cpu(cpu)	unlikely(shim_nohz_full)
+#define sched_can_stop_tick(rq)	((rq)->nr_running < 2)
 #define idle_cpu(cpu)	(cpu_rq(cpu)->curr == cpu_rq(cpu)->idle && !cpu_rq(cpu)->nr_running)
 
 /* cpufreq */

@@ -115,7 +115,8 @@ class Broken(simulator.Tree):
         if name != simulator.GOVERNOR:
             return text
         right = re.compile(re.escape(self.right)) if isinstance(self.right, str) else self.right
-        text, found = right.subn(lambda _: self.wrong, text)
+        text, found = right.subn(lambda m: m.expand(self.wrong) if right.groups else self.wrong,
+                                 text)
         assert found == 1, self.right
         return text
 
@@ -123,11 +124,11 @@ class Broken(simulator.Tree):
 #: What cases.c plays: what the driver knows in the end (MHz or units, least performance),
 #: the most requests and computed calls that there may be, and the mistake it is for.
 NO_UNIT = ("if (!unit || h->unit != unit) {", "if (!unit) {")
-NOT_TOLD = (" || (perf && !sugov_told(", " || (false && !sugov_told(")
+NOT_TOLD = ("\t    (perf && !sugov_told(", "\t    (false && !sugov_told(")
 #: What the frequency path must not believe; the second form is that of 7.3.
 FREQUENCY = re.compile(r"sg_policy->(need_freq_update = true|next_freq = 0;\n"
                        r"\tsg_policy->cached_raw_freq = 0);(?=\n\tsg_policy->last)")
-CLAMPS = ("if (flags || sg_cpu->iowait_boost ||", "if (uclamp_is_used() || flags ||")
+CLAMPS = ("util >= h->end || flags ||", "util >= h->end || uclamp_is_used() || flags ||")
 CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "invariance-on": (2800, 0, 9, 270, ("if (!unit || h->unit != unit) {",
                                         "if (h->unit && scx_enabled()) {")),
@@ -155,14 +156,26 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "idle-calls-that-need": (2300, 0, 1, 10, ("most = LOAD_AVG_PERIOD * NSEC_PER_MSEC",
                                              "most = S64_MAX")),
     "idle-call-at-once": (1900, 0, 1, 10, ("idle_stamp + TICK_NSEC)", "idle_stamp)")),
-    "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || sg_cpu->util >= h->lo)",
-                                                  "if (true)")),
+    "idle-without-invariance": (800, 0, 2, 15, ("if (!*hold || sg_cpu", "if (true || sg_cpu")),
     "second-call": (3300, 0, 0, 10, (" && (rq->idle_stamp || !rq->nr_running)", "")),
     "once-saturated": (800, 0, 5, 300, ("\t\tutil = max(min, max);\n",
                                        "\t\tsg_cpu->util = util = max(min, max);\n")),
     "middle-then-saturated": (2400, 0, 5, 300, ("(perf || h->end)", "perf")),
     "slower-and-saturated": (2100, 0, 6, 300, ("(perf || h->end)", "true")),
     "no-estimates": (1400, 0, 2, 100, ("!sched_feat(UTIL_EST) || ", "")),
+    "needed-after-saturation": (3100, 0, 4, 4, (
+        " ||\n\t    (h->end && sg_cpu->util + HOLDOFF_NOISE(h->unit) >= held))", ")")),
+    "needed-while-saturated": (2800, 0, 3, 3, ("return sg_cpu->needed && h->end &&",
+                                               "return false &&")),
+    "needed-in-window": (2800, 0, 1, 1, (
+        re.compile(r"(\t/\* From now on it holds.*?sg_cpu->needed = time;\n)(.*?return false;\n)",
+                   re.S), r"\2\1")),
+    "shared-sleeps": (2900, 0, 2, 300, ("sg_cpu->cpu != sg_policy->most",
+                                        "sg_cpu->util < h->lo")),
+    "no-tick": (3800, 0, 1, 1, (" && sched_can_stop_tick(rq)", " && false")),
+    "no-tick-for-one": (800, 0, 2, 2, (" && sched_can_stop_tick(rq)", "")),
+    "no-tick-while-idle": (1000, 0, 2, 20, ("sg_cpu->saturated == sugov_idled(rq) &&",
+                                            "sg_cpu->saturated &&")),
 }
 
 
@@ -182,7 +195,8 @@ def test_case(case: str, tmp_path: Path) -> None:
     # It asks whether the tick stopped, and keeps what it once had if capacity changes.
     if case not in ("invariance-off", "short-idles-that-begin", "long-idle", "idle-calls",
                     "idle-calls-that-need", "idle-call-at-once", "idle-without-invariance",
-                    "second-call", "slower-and-saturated"):
+                    "second-call", "slower-and-saturated", "needed-after-saturation",
+                    "needed-while-saturated", "needed-in-window", "no-tick"):
         assert said["base"].split()[:2] == said["ours"].split()[:2]
     assert fits(said["ours"], case), said
 
