@@ -190,6 +190,16 @@ def test_register_that_is_cut_off(end: str) -> None:
                                                            if len(end) < 10 else cut)
 
 
+def test_register_that_is_cut_off_within_a_text() -> None:
+    """Eight digits are left, as many as a register has at least."""
+    for whole in ("0x2020212123242526", "0x302e2c2a26221e18"):
+        text = data("spr-guest")
+        assert refused(text.replace(whole, whole[:10])) != ""
+    said = refused(data("spr-guest").replace("0x2020212123242526", "0x20202121"))
+    assert said == ("dump:26: ratio 35 is in none of the registers: one of them is cut off, or of "
+                    "another machine")
+
+
 def test_files_of_two_machines() -> None:
     said = refused(data("spr-guest") + "Model name: Intel(R) Core(TM) Ultra 9 185H\n"
                    "CPU family: 6\nModel: 170\nThread(s) per core: 2\n"

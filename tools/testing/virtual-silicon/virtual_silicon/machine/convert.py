@@ -202,6 +202,17 @@ def _base(d: Material) -> int:
                 if key in ("pstate_ratios", "base_ratio"))
 
 
+def _as_decoded(d: Material, ratios: set[int]) -> None:
+    """turbostat prints a register and what it says: a part of one says something else."""
+    limits = d.value(0x650)
+    ratios = ratios | {limits >> shift & 0xFF for shift in range(0, 64, 8)}
+    for where in d.said.get("turbostat", ()):
+        match = re.match(r"(\d+) \* [\d.]+ = [\d.]+ MHz (?:max turbo|base freq)", where.text)
+        if match and int(match[1]) not in ratios:
+            raise fail(d, where, f"ratio {match[1]} is in none of the registers: one of them is "
+                       "cut off, or of another machine")
+
+
 def _turbo(d: Material) -> Table:
     layout, base = _layout(d), _base(d)
     if layout == "none":
@@ -214,9 +225,10 @@ def _turbo(d: Material) -> Table:
         numbers = numbers[:1]
     values = {number: _msr(d, number) for number in numbers
               if number in d.registers or number != turbo.TURBO_RATIO_LIMIT2}
-    place = _topology(d)
+    pairs = turbo.decode(layout, values)
+    _as_decoded(d, {ratio for _, ratio in pairs} | {base})
     try:
-        turbo.steps(turbo.decode(layout, values), place.cores, base)
+        turbo.steps(pairs, _topology(d).cores, base)
     except ValueError as error:
         raise fail(d, _place(d, next(iter(values))), str(error)) from error
     return [("registers", [_Hex(value) for value in values.values()],
