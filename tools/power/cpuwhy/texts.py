@@ -292,7 +292,8 @@ OF_REPORT = re.compile(
     r"|(?:^|/)var/log/(?:dmesg|boot\.msg)$|^[^/]*/?dmesg[^/]*$")
 ROOT_OF_REPORT = re.compile(r"^\.?/?sosreport-[^/]*/")
 #: A line of ftrace or of perf script
-TRACE = re.compile(r" \[\d{3}\] .*?\d[.:]\d+: +(?:\w+:)?(?:sched|cpu|irq|hrtimer|timer|policy)_\w+:")
+TRACE = re.compile(r" \[\d{3}\] .*?\d[.:]\d+: +(?:\w+:)?"
+                   r"(?:sched|cpu|irq|hrtimer|timer|policy)_\w+:")
 BINARY = ((b"PERFILE2", "perf.data: a trace, for cpuwhy idle and freq"),
           (b"\x17\x08\x44tracing", "trace.dat: a trace, for cpuwhy idle and freq"),
           (b"\x7fELF", "a program"), (b"%PDF", "a PDF"), (b"\x89PNG", "a picture: give the text"),

@@ -148,7 +148,8 @@ def test_made_by_a_newer_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "trace").write_text(LINES["perf"])
     source = Source(tmp_path / "trace")
     said = "incompatible file format (rerun with -v to learn more)\n"
-    for more, match in (("file uses a more recent and unsupported ABI (8 bytes extra)", "newer"),
+    for more, match in (("file uses a more recent and unsupported ABI (8 bytes extra)",
+                         "made by a newer perf"),
                         ("magic/endian check failed", "cut off or damaged")):
         monkeypatch.setattr(subprocess, "run", lambda *command, more=more, **options:
                             subprocess.CompletedProcess(command, 0, "", more))

@@ -194,7 +194,7 @@ def test_encodings(coding: str, tmp_path: Path) -> None:
 
 
 def test_a_table_is_not_taken_for_numbered_lines() -> None:
-    rows = "".join(f"{cpu}\t{cpu}\t{cpu}.50\t1000\n" for cpu in range(64))
+    rows = "".join(f"{cpu}\t{cpu}\t{cpu}.50\t1000\n" for cpu in range(1, 65))
     m = read("Core\tCPU\tBusy%\tBzy_MHz\n" + rows)
     assert len(m.tables[0].rows) == 64 and len(m.logical) == 64
 
