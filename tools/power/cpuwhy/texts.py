@@ -80,7 +80,7 @@ class Table:
 
 
 #: Of these a machine has one.
-UNIQUE = ("vendor", "family", "model", "stepping", "name", "base ratio")
+UNIQUE = ("vendor", "family", "model", "stepping", "name", "base ratio", "sockets", "cores")
 
 
 @dataclass

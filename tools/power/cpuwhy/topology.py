@@ -74,6 +74,10 @@ def topology(m: Material) -> Topology:
     if small and logical and small & set(logical):
         return _each(m, small)
     if packages and cores:
+        told = len({(place.package, place.core) for place in logical.values()})
+        if told > packages * cores:
+            raise ValueError(f"{told} cores have a place, but lscpu tells of {packages * cores}: "
+                             "these are two machines")
         if core and atom and packages == 1:
             # E-cores have one thread each
             return Topology(1, cores, len(atom), max(1, len(core) // max(1, cores - len(atom))),

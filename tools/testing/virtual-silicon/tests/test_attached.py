@@ -210,6 +210,10 @@ def test_files_of_two_machines() -> None:
 @pytest.mark.parametrize("other,what", [
     ("CPUID(1): family:model:stepping 0x6:8f:6 (6:143:6)\n", "stepping 6, but 8"),
     ("cpu0: MSR_PLATFORM_INFO: 0x80080001400\n", "base ratio 20, but 24"),
+    ("Core(s) per socket: 4\nThread(s) per core: 2\nSocket(s): 1\n" + "\n" * 20 +
+     "Core(s) per socket: 56\nThread(s) per core: 2\nSocket(s): 1\n", "cores 56, but 4"),
+    ("Core(s) per socket: 2\nThread(s) per core: 2\nSocket(s): 1\n",
+     "4 cores have a place, but lscpu tells of 2"),
     ("vendor_id\t: AuthenticAMD\n", "vendor AuthenticAMD, but GenuineIntel"),
     ("[    0.2] x\n[    0.123456] smpboot: CPU0: Intel(R) Xeon(R) W-2155 CPU @ 3.30GHz (family: "
      "0x6, model: 0x55, stepping: 0x4)\n", "model 85, but 143")])
