@@ -29,7 +29,8 @@ THREADS = {1: "cores of one thread", 2: "cores of two threads"}	# CPUs 0 and 4 o
 SHALLOW_SCAN, SOON_US, DEEP_US = 16, 2, 290
 HEAP, HEAP_SIZE, PAGE, LINE = 0xffff888000000000, 256 << 20, 4096, 64
 MEMBERS = {"idle_state": "rq", "idle_stamp": "rq", "exit_latency": "cpuidle_state",
-           "span": "sched_domain", "cpus_ptr": "task_struct", "cpu_number": "pcpu_hot"}
+           "span": "sched_domain", "cpus_ptr": "task_struct", "cpu_number": "pcpu_hot", "current_task": "pcpu_hot",
+           "clock_idle": "rq"}
 OFFSETS = """\
 #include <linux/cpuidle.h>
 #include "sched.h"
@@ -80,6 +81,8 @@ class Machine:
         for cpu, area in enumerate(self.areas):
             self.put(self.at["__per_cpu_offset"] + 8 * cpu, area)
             self.put(area + self.at["pcpu_hot"] + self.offset["cpu_number"], cpu, 4)
+            self.put(area + self.at["pcpu_hot"] + self.offset["current_task"], self.task)
+            self.put(area + self.at["this_cpu_off"], area)
             self.put(area + self.at["sd_llc"], domain)
             siblings = sum(1 << thread for thread in range(cpu % cores, cpus, cores))
             self.put(area + self.at["cpu_sibling_map"], self.take(mask=siblings))
@@ -95,11 +98,13 @@ class Machine:
 
     def search(self, exit_us: int, idled: int) -> tuple[int, int, int]:
         """CPU chosen, instructions, lines. CPU 0 has @exit_us, the first choice idled at @idled;
-        else each CPU is in a deep state, and idled later than the one before."""
+        else each CPU is in a deep state, and idled later than the one before. The waker runs,
+        and began when all had gone idle."""
         ran, read, first, stack = [], set(), len(self.areas) - 1, self.take() + PAGE - 8
         self.put(stack, end := self.take())
         engine, x86 = self.emulator, self.unicorn.x86_const
         engine.hook_add(self.unicorn.UC_HOOK_CODE, lambda *step: ran.append(step[1]))
+        self.put(self.areas[0] + self.at["runqueues"] + self.offset["clock_idle"], first + 1)
         for cpu, area in enumerate(self.areas):
             queue, state = area + self.at["runqueues"], self.take()
             self.put(state + self.offset["exit_latency"], DEEP_US if cpu else exit_us, 4)
