@@ -189,7 +189,8 @@ def _rank(case: Case, found: Finding) -> tuple[bool, int, bool, bool]:
 def explain(case: Case) -> Explanation:
     material = case.material
     for conflict in material.conflicts:
-        if conflict.what in IDENTITY:
+        # Two values in one line are of two CPUs.
+        if conflict.what in IDENTITY and conflict.first.where != conflict.second.where:
             raise Fail("these are files of two machines, explain them one by one:"
                        f" {texts.shown(_different(conflict))}")
     found = rules.ask(case)

@@ -965,7 +965,7 @@ def planted(m: Machine, cpus: int) -> Steps:
     between = "for s in $(seq $(($(ls -d $CPU/cpu1/cpuidle/state[0-9]* | wc -l) - 2)))"
     disable = f"{between}; do put {{}} $CPU/cpu1/cpuidle/state$s/disable; done"
     yield ("deep", f"put menu $CPU/cpuidle/current_governor; {disable.format(1)}; vs-wake -m signal"
-           f" -c 1 -k 0 -n 3000 -w 20 -x 100 >/dev/null; {disable.format(0)}; {_ATTACHED}")
+           f" -c 1 -k 0 -n 12000 -w 20 -x 100 >/dev/null; {disable.format(0)}; {_ATTACHED}")
 
 
 #: A lower clock whose cause the thermal status does not show, as the emulator has it.
