@@ -224,6 +224,23 @@ def test_a_cell_without_a_line_has_failed(tmp_path: Path) -> None:
     assert len(found.failed) == 6 and all("chains=0 does not hold" in f for f in found.failed[2:])
 
 
+def test_samples_are_kept_as_they_are(tmp_path: Path) -> None:
+    """A table of them is the same. Cells that the plan has no more, or new, are named."""
+    whole = tiny(tmp_path)
+    cells = plan.cells(whole, ["one"])
+    samples = [store.Sample(one, {"result": 1.5 + n, **({"p99": 7.25} if n % 2 else {})})
+               for n, one in enumerate(cells)]
+    file = tmp_path / "samples.csv"
+    store.save(samples, file)
+    assert store.saved(cells, file) == store.Measured(samples)
+    fewer = store.saved(cells[1:], file)
+    assert fewer.samples == samples[1:]
+    assert fewer.failed == [f"{file}: one/sapphire-rapids/turns:1/base, seed 1: not in the plan"]
+    store.save(samples[1:], file)
+    assert store.saved(cells, file).failed == [f"{cells[0]}: not in {file}"]
+    assert store.saved([], file) == store.Measured()
+
+
 def rows(where: Path, ours: dict[str, list[float]], load: str = "turns",
          base: float = 1) -> tuple[plan.Plan, list[table.Row]]:
     """Of measures that are 1, 1.01 ... on the base."""

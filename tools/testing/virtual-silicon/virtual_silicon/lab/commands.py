@@ -32,6 +32,8 @@ def add(sub: cli.Commands) -> None:
                      help="a bzImage or a Debian package for a kernel of lab/plans/columns.toml")
     one.add_argument("--append", default="", help="more for all kernel command lines")
     one.add_argument("--kept", action="store_true", help="what was measured before, no guest")
+    one.add_argument("--samples", type=Path, metavar="FILE",
+                     help="tables of samples.csv of an earlier run, no guest")
     one.add_argument("--dry", action="store_true", help="count guests and cells")
     one.add_argument("--picture", type=Path, metavar="FILE", help="of the only part, .png")
     one.add_argument("--out", type=Path, default=paths.BUILD / "lab")
@@ -136,7 +138,11 @@ def command(args: argparse.Namespace) -> int:
         return counted(wanted)
     begin = time.monotonic()
     cells = plan.cells(wanted, list(wanted.parts))
-    found = store.measure(cells, wanted, args.out, paths.qemu(args.qemu), args.jobs, args.kept)
+    if args.samples:
+        found = store.saved(cells, args.samples)
+    else:
+        found = store.measure(cells, wanted, args.out, paths.qemu(args.qemu), args.jobs, args.kept)
+        store.save(found.samples, args.out / "samples.csv")
     rows = table.rows(found.samples, wanted)
     for name, part in wanted.parts.items():
         write_csv(args.out / f"{name}.csv", table.HEAD,

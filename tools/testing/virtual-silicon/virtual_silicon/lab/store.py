@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from ..guest.job import Job
 from ..guest.pool import Guest, Guests
 from ..loads import RECIPE
 from ..machine import machine
+from ..text import write_csv
 from . import kernels, variants
 from .plan import Cell, Column, Plan, Start, starts
 
@@ -143,3 +145,32 @@ def measure(cells: Iterable[Cell], plan: Plan, out: Path, qemu: Path, jobs: int,
                 "not measured yet"
             found.failed.append(f"{g.name}: {len(start.cells)} cells: {why}")
     return found
+
+
+SAMPLE = ("part", "machine", "load", "column", "seed")
+
+
+def save(samples: Sequence[Sample], file: Path) -> None:
+    """A row per cell: all tables follow from these."""
+    measures = tuple(dict.fromkeys(name for sample in samples for name in sample.of))
+    write_csv(file, (*SAMPLE, *measures), [
+        [*sample.cell.key, str(sample.cell.seed),
+         *(f"{sample.of[name]:.6g}" if name in sample.of else "" for name in measures)]
+        for sample in samples], "A row per cell: what was measured; lab/README.md says what.")
+
+
+def saved(cells: Iterable[Cell], file: Path) -> Measured:
+    """Of these cells what is in the file, which has no others of their parts."""
+    todo: dict[tuple[str, ...], Cell] = {(*cell.key, str(cell.seed)): cell for cell in cells}
+    parts = {key[0] for key in todo}
+    out = Measured()
+    with file.open(encoding="utf-8", newline="") as text:
+        for row in csv.DictReader(line for line in text if not line.startswith("#")):
+            key = tuple(row.pop(name) for name in SAMPLE)
+            if cell := todo.pop(key, None):
+                out.samples.append(Sample(cell, {name: float(value) for name, value in row.items()
+                                                 if value}))
+            elif key[0] in parts:
+                out.failed.append(f"{file}: {'/'.join(key[:4])}, seed {key[4]}: not in the plan")
+    out.failed += [f"{cell}: not in {file}" for cell in todo.values()]
+    return out
