@@ -59,6 +59,24 @@ def test_new_commit_becomes_a_patch_and_survives_the_next_tree(place):
     assert place.files() == before
 
 
+def test_new_words_of_a_message_are_taken_back(place):
+    """Subject and diff stay."""
+    place.make()
+    place.commit("lib: add a file and replace another\n\nBetter words.", "--amend")
+    take_back(place)
+    assert "\n\nBetter words.\n---\n" in (place.top / "patches/0002-lib.patch").read_text()
+
+
+def test_program_stays_one(place):
+    place.make()
+    program = place.tree.path / "lib/run.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    place.commit("lib: add a program")
+    take_back(place)
+    assert (place.top / "lib/run.sh").stat().st_mode & 0o777 == 0o755
+
+
 def test_edit_of_a_replaced_file_stays_whole(place):
     place.make()
     edit(place, "lib/old.c", "ours", "ours_too")
