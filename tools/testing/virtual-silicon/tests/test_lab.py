@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from virtual_silicon import paths
-from virtual_silicon.errors import UsageError
+from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import commands, picture, plan, store, table, variants
+from virtual_silicon.lab import commands, kernels, picture, plan, store, table, variants
 from virtual_silicon.machine import machine
 
 PLAN = plan.read()
@@ -162,6 +162,50 @@ def test_key_covers_what_decides(guests: pool.Guests, tmp_path: Path) -> None:
                      ('kernel = "ours"', 'kernel = "ours"\nfaults = "0 msr msr=0x1ad value=0"'),
                      ('kernel = "ours"', 'kernel = "ours"\nidle = "menu"')):
         assert ours not in keys(old, new), (old, new)
+
+
+MAKEFILE = """
+olddefconfig:
+	sed -i s/TYPO=y// $(O)/.config
+bzImage:
+	mkdir -p $(O)/arch/x86/boot
+	cat what $(O)/.config >$(O)/arch/x86/boot/bzImage
+"""
+
+
+def test_kernels_with_other_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first commit or the last, once; an option that does not come out is an error."""
+    tree = tmp_path / "linux"
+    monkeypatch.setattr(kernels.paths, "BUILD", tmp_path)
+    monkeypatch.setattr(kernels, "OUT", tmp_path / "kernels")
+    for name in ("base", "patched"):
+        (tmp_path / "out" / name).mkdir(parents=True)
+        (tmp_path / "out" / name / "bzImage").touch()
+        (tmp_path / "out" / name / "config").write_text("CONFIG_HZ_250=y\n")
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    (tree / "Makefile").write_text(MAKEFILE)
+
+    def commit(what: str) -> None:
+        (tree / "what").write_text(f"{what}\n")
+        subprocess.run(["git", "add", "-A"], cwd=tree, check=True)
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+                       cwd=tree, check=True)
+    commit("first")
+    commit("last")
+    base, ours = (kernels.image(plan.Kernel(f"{like}-1000", like, config=("HZ_1000=y",)))[0]
+                  for like in ("base", "patched"))
+    assert base.read_text() == "first\nCONFIG_HZ_250=y\nCONFIG_HZ_1000=y\n"
+    assert ours.read_text() == "last\nCONFIG_HZ_250=y\nCONFIG_HZ_1000=y\n"
+    base.write_text("kept")
+    again = plan.Kernel("base-1000", config=("HZ_1000=y",))
+    assert kernels.image(again)[0].read_text() == "kept"
+    assert kernels.image(dataclasses.replace(again, config=("HZ_100=y",)))[0].read_text() != "kept"
+    with pytest.raises(GuestError, match="^kernel typo: not what came out: TYPO=y$"):
+        kernels.image(plan.Kernel("typo", config=("TYPO=y",)))
+    (tree / "Makefile").write_text("bzImage:\n\tfalse\nolddefconfig:\n")
+    commit("broken")
+    with pytest.raises(GuestError, match="^a kernel was not built; see .*/kernels/ours-1000/log$"):
+        kernels.image(plan.Kernel("ours-1000", "patched", config=("HZ_1000=y",)))
 
 
 def cell(load: str = "turns", column: str = "ours", seed: int = 1, where: plan.Plan = PLAN,

@@ -48,6 +48,7 @@ def _built(kernel: Kernel) -> Path:
     """From the commits of `make tree`, with the configuration of `make kernel` and options that
     come last, so that they count."""
     tree = paths.BUILD / "linux"
+    paths.need(tree / "Makefile", "make tree")
     config = paths.kernel(kernel.like).with_name("config").read_text(encoding="utf-8")
     commit = _git(tree, "rev-list", "--max-parents=0", "HEAD") if kernel.like == "base" else \
         _git(tree, "rev-parse", "HEAD")
