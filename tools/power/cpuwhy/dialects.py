@@ -173,10 +173,11 @@ class Reader:
         self.is_log = base.startswith(("dmesg", "kern.log", "boot.msg"))
 
     def tree_file(self, name: str, path: str, text: str) -> None:
-        """A file of a copy of /sys or /proc."""
+        """A file of a copy of /sys or /proc. A device's has one line."""
         if text:
-            self.m.put_file(path, text, Where(name, 0, text[:200].splitlines()[0],
-                                                  "sysfs"))
+            first = text[:200].splitlines()[0]
+            whole = path.startswith(("proc/", "kernel/"))
+            self.m.put_file(path, text if whole else first, Where(name, 0, first, "sysfs"))
             self._count(name, "sysfs" if not path.startswith("proc/") else "proc", 0)
 
     def _count(self, name: str, kind: str, line: int) -> None:

@@ -66,7 +66,7 @@ def _line(line: Where, alone: bool) -> None:
 
 
 def finding(found: Finding, lines: bool, alone: bool = False) -> None:
-    first, *more = textwrap.wrap(f"{found.about}: {found.says}", max(_width() - INDENT, 30),
+    first, *more = textwrap.wrap(shown(f"{found.about}: {found.says}"), max(_width() - INDENT, 30),
                                  break_on_hyphens=False)
     says = first[len(found.about):] if first.startswith(found.about) else first
     title = found.about if first.startswith(found.about) else ""
@@ -91,7 +91,7 @@ def _line_data(line: Where) -> dict[str, Any]:
 
 
 def as_data(found: Finding) -> dict[str, Any]:
-    data: dict[str, Any] = {"kind": found.kind, "about": found.about, "says": found.says,
+    data: dict[str, Any] = {"kind": found.kind, "about": found.about, "says": shown(found.says),
                             "effect": found.effect, "when": found.when, "remedy": found.remedy,
                             "lines": [_line_data(line) for line in found.lines]}
     if found.mhz:

@@ -393,7 +393,7 @@ class _Files:
 
     def inside(self, name: str, stream: IO[bytes], depth: int = 0) -> None:
         """A file of a tree: one of sysfs is what its path says, others are texts."""
-        name = ROOT_OF_REPORT.sub("", name)
+        name = CONTROL.sub("?", ROOT_OF_REPORT.sub("", name))
         if path := sysfs_path(name):
             text = stream.read(1 << 16).decode("utf-8", "replace").strip("\0\n ")
             self.reader.tree_file(name, path, text)
