@@ -78,10 +78,11 @@ def topology(m: Material) -> Topology:
         if told > packages * cores:
             raise ValueError(f"{told} cores have a place, but lscpu tells of {packages * cores}: "
                              "these are two machines")
-        if core and atom and packages == 1:
+        if small and packages == 1 and len(small) < cores:
             # E-cores have one thread each
-            return Topology(1, cores, len(atom), max(1, len(core) // max(1, cores - len(atom))),
-                            "lscpu, /sys/devices/cpu_atom")
+            big = (len(core) or total - len(small)) // (cores - len(small))
+            return Topology(1, cores, len(small), max(1, big), "lscpu, " + (
+                "/sys/devices/cpu_atom" if atom else "clocks of the CPUs"))
         if _split(m):
             big = (total - packages * cores) // (packages * max(1, threads - 1))
             if not total or threads < 2 or total == packages * cores:

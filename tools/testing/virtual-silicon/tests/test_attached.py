@@ -161,6 +161,8 @@ def test_hybrid_by_cppc() -> None:
         f"cpu {cpu} pkg 0 core {cpu} thread 0\n/sys/devices/system/cpu/cpu{cpu}/acpi_cppc/"
         f"highest_perf:{61 if cpu < 8 else 46}\n" for cpu in range(24))
     assert (made(text).cores, made(text).classes[0].cores) == (24, 16)
+    bare = re.sub(r"^cpu \d+ pkg.*\n", "", text, flags=re.M) + data("arrow-lake-lscpu")
+    assert (made(bare).cores, made(bare).classes[0].cores) == (24, 16)
 
 
 def test_states_that_firmware_numbers() -> None:
