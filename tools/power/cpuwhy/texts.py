@@ -167,8 +167,8 @@ MOST_CPUS, MOST_FILES, MOST_LINES = 4096, 60_000, 20_000
 MOST_TEXT, MOST_FILE, MOST_ARCHIVE, LONGEST = 32 << 20, 8 << 20, 2 << 30, 8192
 #: Lines of all texts together: some 2 s.
 MOST_READ = 300_000
-#: So much of a line is of interest: all flags of a CPU.
-LINE = 6000
+#: So much of a line is of interest: a register of 512 CPUs.
+LINE = 8000
 #: A text in whose first lines nothing is known is left.
 PATIENCE = 20_000
 
@@ -481,7 +481,7 @@ class _Files:
             self.left -= 1
             if numbers:
                 line = NUMBERED.sub("", line, 1)
-            was, known = known, reader.line(number, clean(line), whole)
+            was, known = known, reader.line(number, clean(line), whole and len(line) <= LINE)
             idle = 0 if known > was else idle + 1
             if size > MOST_TEXT or idle > PATIENCE or self.left < 0:
                 self.skip(name, f"read up to line {number}; the rest is left out")

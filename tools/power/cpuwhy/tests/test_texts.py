@@ -280,3 +280,13 @@ def test_the_log_is_kept_without_names() -> None:
         "[    1.500000] CPU3: Core temperature above threshold, cpu clock throttled"
         " (total events = 156)"]
     assert "secret" not in repr(m) and "00:11" not in repr(m)
+
+
+@pytest.mark.parametrize("cpus", [512, 700])
+def test_a_register_of_many_cpus(cpus: int) -> None:
+    """What does not fit into a line that is read is left out, not half read."""
+    line = "774:" + " ".join(f"{cpu}|20002708" for cpu in range(cpus)) + "\n"
+    material = texts.read_text(line)
+    found = material.registers.get(0x774, [])
+    assert {read.value for read in found} <= {0x20002708}
+    assert len(found) == (512 if cpus == 512 else 0) and bool(material.cut) == (cpus == 700)
