@@ -39,8 +39,6 @@ PACKED: dict[bytes, tuple[str, Callable[..., Any] | None]] = {
     b"\x28\xb5\x2f\xfd": ("zstd", None), b"\x04\x22\x4d\x18": ("lz4", None)}
 #: A packed perf.data or trace.dat is unpacked to a file, for its reader.
 MOST_UNPACKED = 4 << 30
-#: What events of a text may be out of order, ns: the clocks of CPUs differ.
-DISORDER = 1_000_000
 PERF_MAGIC, PERF_MAGIC_1 = b"PERFILE2", b"PERFFILE"
 TRACE_CMD_MAGIC = b"\x17\x08\x44tracing"
 
@@ -320,7 +318,7 @@ class Reader:
             if not first:
                 first = latest = now
                 self.started = True
-            if now < latest - DISORDER and self.source.is_text:
+            if now < latest and self.source.is_text:
                 raise Fail(f"{self.facts.name}: the times go back from {latest / 1e9:.6f} to"
                            f" {now / 1e9:.6f} s: not in the order of time, or two traces in one"
                            " file; sort it first, or give one")

@@ -166,6 +166,10 @@ def test_text_that_is_not_in_order(order: tuple[int, ...], wrong: bool, tmp_path
         return
     with pytest.raises(Fail, match="the times go back from 1273.322543 to 1271.322543 s"):
         read(path)
+    # By 2 us, as in a public trace: an exit would come before its entry
+    path.write_text(LINES["perf"] + "\n" + LINES["perf"].replace("322543", "322541") + "\n")
+    with pytest.raises(Fail, match="the times go back"):
+        read(path)
 
 
 @pytest.mark.skipif(not shutil.which("trace-cmd"), reason="no trace-cmd")
