@@ -147,7 +147,8 @@ def idle_counters(case: Case) -> Findings:
         example[files["name"]] = max(example.get(files["name"], (-1, "", 0)),
                                      (usage, state, cpu), key=lambda item: item[0])
     whole = sum(sums["time"] for sums in total.values()) or 1e-9
-    usual, lines = [], []
+    usual: list[str] = []
+    lines: list[Where] = []
     for name, sums in total.items():
         _, state, cpu = example[name]
         if sums["usage"] < ENTRIES or name == "POLL":
