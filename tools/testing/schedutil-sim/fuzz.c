@@ -347,9 +347,13 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 		must_fall = shared() ? looked(o.less) && looked(o.due) :
 			    o.due && o.less && (free || (!idle && !st.again && st.stopped > st.called_last));
 	}
-	/* A little less counts as less. Without a range, what is needed in the window goes unseen. */
+	/*
+	 * A little less counts as less. What is needed in the window goes unseen without a range,
+	 * or when a task wakes, and so does less than what a limit cut to the same level.
+	 */
 	if (level_of(n.plain - ROUNDING - shim_capacity / 64) >= now &&
-	    (over || limits || (shim_invariant && !shim_scx_enabled)))
+	    (over || limits || (runs(cpu) && shim_invariant && !shim_scx_enabled)) &&
+	    (on_perf_path() || now < m.policy.max || m.policy.max == KHZ_MAX))
 		st.needed = m.now;
 	st.called_last = st.seq;
 	if ((over || limits || maybe_dl) && !free)
