@@ -98,14 +98,14 @@ unsigned long __cpu_util_chain(struct rq *rq)
 }
 
 /*
- * current wakes @p, which sleeps. Interrupts and the idle task do not count as wakers:
- * timers and devices end a rest. In a softirq current may be unrelated, a stranger.
+ * current wakes @p, which sleeps. Interrupts, softirqs that come with them and the idle task
+ * do not count as wakers: timers and devices end a rest. Softirqs on behalf of current do.
  */
 void __sched_chain_waking(struct task_struct *p)
 {
 	struct sched_chain *c = &current->chain;
 
-	if (in_hardirq() || is_idle_task(current))
+	if (in_hardirq() || this_cpu_read(softirq_interrupts) || is_idle_task(current))
 		return;
 	/* current may have blocked, look for tasks to run, and be woken meanwhile. */
 	if (chain_hand(&p->chain, data_race(c->rest), data_race(c->clock)))

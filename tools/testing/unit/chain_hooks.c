@@ -37,13 +37,15 @@ struct rq {
 #define cpu_of(rq)			0
 #define rq_clock(rq)			((rq)->clock)
 #define in_hardirq()			false
+#define softirq_interrupts		interrupts
+#define this_cpu_read(x)		(x)
 #define scx_enabled()			false
 #define is_idle_task(p)			((p)->idle)
 #define static_branch_unlikely(key)	(*(key))
 #define sched_feat(name)		feature_##name
 
 static const struct sched_class fair_sched_class, rt_sched_class;
-static bool sched_chain_key, feature_CHAINS, clamps;
+static bool sched_chain_key, feature_CHAINS, clamps, interrupts;
 static unsigned long freq_capacity = SCHED_CAPACITY_SCALE;
 static struct task_struct a, b, *now_running;
 static struct rq now_rq;
@@ -189,6 +191,31 @@ static void idle_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cpu_util_chain(&now_rq), 0);
 }
 
+/*
+ * A wakes its worker b. While b runs, a packet for a comes, on a's CPU or on that of b, whose
+ * softirq wakes a: b has not answered.
+ */
+static void softirq_test(struct kunit *test)
+{
+	begin();
+	pass(&a, 2000000);
+	for (int i = 0; i < 500; i++) {
+		pass(&a, 20);
+		hand(&a, &b);
+		interrupts = true;
+		now_rq.clock += 280000;
+		hand(&b, &a);
+		interrupts = false;
+		pass(&a, 20);
+		sched_chain_run(&now_rq, &a);
+		now_rq.clock += 180000;
+		sched_chain_run(&now_rq, &b);
+		now_rq.clock += 500000;
+		sched_chain_woken(&now_rq, &a);
+	}
+	KUNIT_EXPECT_EQ(test, cpu_util_chain(&now_rq), 0);
+}
+
 /* Tasks that became real-time ones: what they were before is out of date. */
 static void class_test(struct kunit *test)
 {
@@ -245,6 +272,7 @@ static struct kunit_case chain_hooks_cases[] = {
 	KUNIT_CASE(on_again_test),
 	KUNIT_CASE(child_test),
 	KUNIT_CASE(idle_test),
+	KUNIT_CASE(softirq_test),
 	KUNIT_CASE(class_test),
 	KUNIT_CASE(boost_test),
 	{}
