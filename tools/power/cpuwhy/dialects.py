@@ -100,8 +100,8 @@ class Reader:
              self._place),
             ("turbostat", "CPUID(0)", r"CPUID\(0\): (\w+)(?:.*family:model:stepping \S+ "
              r"\((\d+):(\d+):(\d+)\))?", self._cpuid0),
-            ("turbostat", "CPUID(1)", r"CPUID\(1\): family:model:stepping \S+ \((\d+):(\d+):(\d+)\)"
-             r"(?: microcode (0x[0-9a-fA-F]+))?", self._cpuid1),
+            ("turbostat", "family:", r"(?:CPUID\(1\): )?family:model:stepping \S+ "
+             r"\((\d+):(\d+):(\d+)\)(?: microcode (0x[0-9a-fA-F]+))?", self._cpuid1),
             ("turbostat", "CPUID(6)", r"CPUID\(6\): (.*)", self._cpuid6),
             ("turbostat", "CPUID(7)", r"CPUID\(7\): (.*)", self._cpuid7),
             ("turbostat", " * ", r"(\d+) \* ([\d.]+) = ([\d.]+) MHz", self._clock),
@@ -272,7 +272,9 @@ class Reader:
 
     def _signature(self, family: str, model: str, stepping: str) -> None:
         for name, value in (("family", family), ("model", model), ("stepping", stepping)):
-            self.m.put(name, int(value), self.where)
+            # Before 2018 it left out what AMD adds to 15
+            if (name, value, self.m.known("vendor")) != ("family", "15", "AuthenticAMD"):
+                self.m.put(name, int(value), self.where)
 
     def _cpuid0(self, match: re.Match[str]) -> None:
         self.m.put("vendor", match[1], self.where)
@@ -331,7 +333,7 @@ class Reader:
         if "MHz" not in text and "Busy" not in text:
             return False
         # Versions glue a column's name to the next
-        words = re.sub(r"(?<=MHz)(?=[A-Z])", " ", text).split()
+        words = re.sub(r"(?<=\S)(?=Pkg%pc|GFXWatt|RAMWatt)|(?<=MHz)(?=[A-Z])", " ", text).split()
         if len(words) < 3 or not {"Avg_MHz", "Bzy_MHz", "Busy%", "%Busy"} & set(words):
             return False
         self.table = Table(words)

@@ -236,7 +236,9 @@ def package_states(case: Case) -> Findings:
         blocked = f"; {off.says}"
     if case.virtual:
         return
-    rows = [(row, line) for row, line in case.rows
+    # One CPU that is busy keeps its package awake
+    rows = [(row, line) for table in case.material.tables
+            if all(cell(row, *SHARE) < 50 for row, _ in table.rows) for row, line in table.rows
             if any(PACKAGE.fullmatch(name) for name in row)
             and 0 < (cell(row, *SHARE) or 100) < 10]
     for row, line in rows[-1:]:

@@ -159,6 +159,9 @@ def test_a_pattern_in_the_order_of_the_shell() -> None:
 
 
 def test_rows_of_tables_as_people_paste_them() -> None:
+    m = read("Core CPU CPUGFX%Pkg%pc2 Bzy_MHz GFXWattRAMWatt\n")
+    assert m.tables[0].columns == ["Core", "CPU", "CPUGFX%", "Pkg%pc2", "Bzy_MHz", "GFXWatt",
+                                   "RAMWatt"]
     m = read("Core    CPU     Busy%   GFXAMHzPkg%pc2 PkgWatt\n"
              "-       -       100.00  150   0.00     6.22\n"
              "0       0       99.00   150   0.10     6.22    <<< one busy\n"
@@ -166,6 +169,16 @@ def test_rows_of_tables_as_people_paste_them() -> None:
     assert m.tables[0].columns == ["Core", "CPU", "Busy%", "GFXAMHz", "Pkg%pc2", "PkgWatt"]
     assert [row.get("PkgWatt") for row, _ in m.tables[0].rows] == ["6.22", "6.22", None]
     assert {cpu: place.core for cpu, place in m.logical.items()} == {0: 0, 2: 0}
+
+
+def test_signatures_of_turbostat() -> None:
+    """Wrapped by a mail; and of AMD, whose family versions before 2018 print as 15."""
+    m = read("CPUID(0): GenuineIntel 0x1b CPUID levels; 0x80000008 xlevels;\n"
+             "family:model:stepping 0x6:7e:5 (6:126:5)\n")
+    assert [m.known(name) for name in ("family", "model", "stepping")] == [6, 126, 5]
+    m = read("CPUID(0): AuthenticAMD 13 CPUID levels; family:model:stepping 0xf:1:1 (15:1:1)\n"
+             "cpu family\t: 23\nmodel\t\t: 1\n")
+    assert (m.known("family"), m.known("model"), m.conflicts) == (23, 1, [])
 
 
 def test_sysctl() -> None:
