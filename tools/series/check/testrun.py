@@ -148,7 +148,10 @@ def lab() -> Count:
     if not (cells := re.search(r"^(\d+) of \d+ cells, ", said, re.M)):
         raise Fail("the lab's cells were not measured", done.stderr.decode(errors="replace"))
     say(said.strip().splitlines()[-1])
-    return Count(passed=int(cells[1]), failures=re.findall(r"^[A-Z][A-Z ]+ (\S+/.*)$", said, re.M))
+    wrong = re.findall(r"^(?:FAILED|HOLDS NO LONGER) (.*)$", said, re.M)
+    if bool(wrong) != bool(done.returncode):
+        wrong.append(f"lab ended with {done.returncode}")
+    return Count(passed=int(cells[1]), failures=wrong)
 
 
 #: The kernel's parser fails where "Freeing initrd memory" comes between the lines of a suite.

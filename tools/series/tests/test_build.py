@@ -228,6 +228,26 @@ def test_tap_counts_inner_cases_where_there_are_any():
         "1 passed, 1 failed, 0 skipped"
 
 
+@pytest.mark.parametrize("said, code, passed, failures", [
+    ("40 of 40 cells, 1:05: x", 0, 40, []),
+    ("FAILED canary-base-short: 18 cells: the guest hangs (console.log)\n22 of 40 cells, 1:05: x",
+     1, 22, ["canary-base-short: 18 cells: the guest hangs (console.log)"]),
+    ("HOLDS NO LONGER canary/m: ours/base idle:1 W: 2, and is to be 0.9 to 1\n40 of 40 cells, 1: x",
+     1, 40, ["canary/m: ours/base idle:1 W: 2, and is to be 0.9 to 1"]),
+    ("40 of 40 cells, 1:05: x", 1, 40, ["lab ended with 1"])])
+def test_cells_of_the_lab_are_cases(monkeypatch, said, code, passed, failures):
+    monkeypatch.setattr(proc, "capture", lambda *_, **__: subprocess.CompletedProcess(
+        [], code, said.encode(), b""))
+    assert testrun.lab() == testrun.Count(passed=passed, failures=failures)
+
+
+def test_lab_that_does_not_begin(monkeypatch):
+    monkeypatch.setattr(proc, "capture", lambda *_, **__: subprocess.CompletedProcess(
+        [], 3, b"", b"virtual-silicon: bzImage is not there"))
+    with pytest.raises(Fail, match="not measured"):
+        testrun.lab()
+
+
 def test_suites_and_programs_that_have_to_run(tmp_path):
     suite = 'static struct kunit_suite s = {\n\t.name\t= "a-1",\n'
     write(tmp_path, kernel__sched__a_kunit_dot_c=suite, kernel__b_dot_c="struct kunit_suite;\n")
