@@ -7,12 +7,11 @@
  *	-n threads		2 to 256
  *	-o order		ring: to the next; random: to any; workers: thread 0 gives it to
  *				any other and gets it back; burst: thread 0 gives a piece to
- *				each of the others, and waits for all; frames: burst, and
- *				thread 0 works as long as they
+ *				each of the others, and waits for all
  *	-m means		what wakes: futex, pipe, unix, tcp, epoll
  *	-k pieces		so many at once, for half of the threads at most
  *	-w us			of work on a piece, at the clock that -c was measured at
- *	-p us			rest before each 20th piece, or after each burst or frame
+ *	-p us			rest before each 20th piece, or after each burst
  *	-s seconds		to measure, after 0.1 s of the same
  *	-S seed			of what is random
  *	-c steps		of work in a us; without it they are measured and printed
@@ -71,7 +70,7 @@ static atomic_uint hops, samples;
 static const char *order = "random", *means = "futex";
 static unsigned int threads = 16, pieces = 1, work_us = 20, rest_us, seed = 1, steps_us;
 static double seconds = 0.4;
-static bool by_futex, by_epoll, ring, burst, frames;
+static bool by_futex, by_epoll, ring, burst;
 
 static void die(const char *what)
 {
@@ -292,8 +291,6 @@ static void *run_bursts(void *arg)
 	for (;;) {
 		for (unsigned int i = 1; i < threads; i++)
 			hand_on(arg, 1);
-		if (frames)
-			do_piece();
 		for (unsigned int i = 1; i < threads; i++)
 			take(arg);
 		rest(rest_us * 1000ll);
@@ -419,7 +416,7 @@ static void parse(int argc, char **argv)
 			exit(2);
 		}
 	if (threads < 2 || threads > MAX_THREADS || !pieces || 2 * pieces > threads ||
-	    seconds <= 0 || !one_of(order, "ring random workers burst frames") ||
+	    seconds <= 0 || !one_of(order, "ring random workers burst") ||
 	    !one_of(means, "futex pipe unix tcp epoll")) {
 		fprintf(stderr, "handovers: no such load; the source says what there is\n");
 		exit(2);
@@ -427,8 +424,7 @@ static void parse(int argc, char **argv)
 	by_futex = !strcmp(means, "futex");
 	by_epoll = !strcmp(means, "epoll");
 	ring = !strcmp(order, "ring");
-	frames = !strcmp(order, "frames");
-	burst = frames || !strcmp(order, "burst");
+	burst = !strcmp(order, "burst");
 }
 
 int main(int argc, char **argv)
