@@ -158,7 +158,7 @@ class Material:
             known.append(register)
 
     def put_file(self, path: str, value: str, where: Where) -> None:
-        if len(self.sysfs) < MOST_FILES:
+        if len(self.sysfs) < MOST_FILES and len(path) < 300:
             self.sysfs.setdefault(path, Fact(value, where))
 
 
