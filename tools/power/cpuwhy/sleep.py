@@ -157,10 +157,10 @@ def idle_counters(case: Case) -> Findings:
         cost = 100 * sums["above"] * sums["latency"] / whole
         shown = tuple(case.line(f"cpuidle/{state}/{key}", cpu) for key in ("above", "usage"))
         if deep >= TOO_DEEP and COST <= cost <= 100:
-            yield Finding("idle", f"{name} was too deep in {deep:.0f} % of {sums['usage']:,} entries;"
-                          f" leaving it takes up to {sums['latency']} us each time, {cost:.1f} % of"
-                          " the idle time", "slow", "cpuwhy idle --record 10", "seen", shown,
-                          kind="idle-too-deep")
+            yield Finding("idle", f"{name} was too deep in {deep:.0f} % of {sums['usage']:,}"
+                          f" entries; leaving it takes up to {sums['latency']} us each time,"
+                          f" {cost:.1f} % of the idle time", "slow", "cpuwhy idle --record 10",
+                          "seen", shown, kind="idle-too-deep")
         elif deep >= TOO_DEEP:
             usual.append(f"{name} in {deep:.0f} %")
             lines += shown[:1]

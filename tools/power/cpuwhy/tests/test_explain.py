@@ -143,8 +143,8 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
       ("\t52.00\n", "\t52.00\t93\n")],
      "thermal", "it got to 93 C of 100, and the log bit says", "93", "fans"),
     ([("(state2/above):90\n", r"\1:40000\n"), ("(state2/usage):9000\n", r"\1:90000\n")],
-     "idle-too-deep", "C6 was too deep in 44 % of 360,000 entries; leaving it takes up to 85 us each"
-     " time, 3.4 % of the idle time", "state2/above", "cpuwhy idle"),
+     "idle-too-deep", "C6 was too deep in 44 % of 360,000 entries; leaving it takes up to 85 us"
+     " each time, 3.4 % of the idle time", "state2/above", "cpuwhy idle"),
     ([("(state1/below):900\n", r"\1:6000\n")],
      "idle-too-shallow", "C1 was too shallow in 67 % of 36,000 entries, and has 9 % of the idle"
      " time", "state1/below", "cpuwhy idle"),

@@ -20,10 +20,15 @@ def attached(result: Result) -> explain.Explanation:
     return explained(*(result.text(step) for step in ("attached", "registers", "busy", "dmesg")))
 
 
+#: The base's kernel itself is wrong there: it takes the fourth group of cores for four cores.
+BASE_IS_WRONG = {"sapphire-rapids": "is 1740/1024 of base, the turbo registers give 1536/1945"}
+
+
 @pytest.mark.parametrize("name", each(EXPLAINED, "explain-"))
 def test_nothing_on_a_healthy_machine(name: str, guests: Guests) -> None:
     what = attached(guests.get(f"explain-{name}"))
-    assert not what.limiters and not what.earlier, what.limiters
+    known = [BASE_IS_WRONG[name]] if name in BASE_IS_WRONG else []
+    assert [found.says for found in what.limiters] == known and not what.earlier, what
     assert any(note.kind == "clock" and "no loss" in note.says for note in what.notes)
 
 
