@@ -192,7 +192,7 @@ CHECKS: tuple[Callable[[System], Iterator[Finding]], ...] = (latency_holders, ti
 
 #: What the rules and checks read: how it is called, and a pattern of the Case's paths.
 SOURCES = (
-    ("cpuN/cpufreq", rf"{case.CPUS}/cpu(\d+/cpufreq|freq/policy\d+)/scaling_"),
+    ("cpuN/cpufreq", rf"{case.CPUS}/cpu(\d+/cpufreq|freq/policy\d+)/scaling_(driver|gov|m)"),
     ("cpuN/cpuidle", rf"{case.CPUS}/cpu\d+/cpuidle/"),
     ("cpuN/thermal_throttle", rf"{case.CPUS}/cpu\d+/thermal_throttle/"),
     ("clocksource0", r"devices/system/clocksource/"), ("proc/cmdline", r"proc/cmdline"))

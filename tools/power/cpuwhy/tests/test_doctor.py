@@ -191,6 +191,7 @@ def found_in(root: Path, files: dict[str, str]) -> list[case.Finding]:
 
 SPARSE: list[dict[str, str]] = [
     {}, {"proc/cpuinfo": INTEL.format("a", "fpu aperfmperf hwp")},
+    {"proc/cpuinfo": INTEL.format("a", "fpu aperfmperf hwp\ncpu MHz\t\t: 802.990")},
     {f"{CPU}/intel_pstate/status": "active", f"{CPU}/intel_pstate/min_perf_pct": "26",
      f"{CPU}/cpuidle/current_driver": "intel_idle", f"{CPU}/cpu0/topology/core_id": "0"},
     {f"{CPU}/cpu0/topology/core_id": "0", f"{CPU}/cpu1/online": "0"},
