@@ -7,7 +7,9 @@ the reader dies, takes over 5 s or 100 MB, prints a traceback or more than a lin
 status 2, or if explain or doctor print what was planted: a serial number, a MAC, a UUID,
 names of a host and of a user.
 
-fuzz_texts.py [--seconds N] [--seed N] [--samples DIR]
+In the top directory:
+PYTHONPATH=tools:tools/power:tools/testing/virtual-silicon \\
+    python3 -m cpuwhy.tests.fuzz_texts [--seconds N] [--seed N] [--samples DIR]
 """
 from __future__ import annotations
 
@@ -31,11 +33,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-if not __package__:
-    TOP = Path(__file__).resolve().parents[4]
-    sys.path[:0] = [str(TOP / name) for name in ("tools", "tools/power",
-                                                 "tools/testing/virtual-silicon")]
 
 DATA = Path(__file__).parent / "data"
 SECONDS, MEGABYTES = 5, 100
