@@ -496,6 +496,16 @@ def test_a_setting_that_does_not_hold(shell: Shell, word: str, file: str) -> Non
         f"{word} does not hold"
 
 
+def test_refused_column_is_not_measured(shell: Shell, tmp_path: Path) -> None:
+    whole = tiny(tmp_path)
+    start = plan.Start("sapphire-rapids", 4, whole.columns["ours"].boot, (
+        cell("turns", where=whole), cell("end", where=whole)))
+    text = dict(store.job(start).steps)["ours"].replace(store.SCRIPT, ":")
+    for holds, said in (("true", ["cell turns", "cell end"]), ("false", [])):
+        assert shell(f'settings() {{ {holds}; }}; cell() {{ echo "cell $1"; }}\n'
+                     f"step() {{ {text}\n}}\nstep") == said
+
+
 def test_line_of_a_cell(shell: Shell) -> None:
     """What the load prints last is at its end; a load that prints nothing has nothing there,
     whatever the one before has left."""
