@@ -52,22 +52,24 @@ def shallow_only(case: Case) -> Findings:
 
 
 def off_by_default(case: Case) -> Findings:
-    """The deepest states, by driver or firmware."""
-    found: dict[str, Group] = {}
-    deepest: dict[int, tuple[int, str, bool]] = {}
+    """By driver or firmware. Of C1 and C1E parts offer one, so either may be off; servers
+    often are without C3, which is no fault while a deeper state is on."""
+    found: dict[tuple[str, bool], Group] = {}
+    deepest: dict[int, int] = {}
     for (state, cpu), files in case.states.items():
-        if files.get("default_status") in ("enabled", "disabled"):
-            deepest[cpu] = (int(state[5:]), files.get("name", state),
-                            files["default_status"] == "disabled"
-                            and files.get("disable") != "0")
-    for cpu, (number, title, off) in deepest.items():
-        if off:
-            found.setdefault(title, Group()).add(
-                cpu, case.line(f"cpuidle/state{number}/default_status", cpu))
-    for title, group in found.items():
-        yield Finding("idle", f"{title}, the deepest state, is off by default on"
-                      f" {whom(group.cpus)}: firmware's table (_CST) does not have it, or"
-                      " intel_idle.states_off", "hot", f"echo 0 | tee {_by_name(title)}",
+        if files.get("default_status") == "enabled" or files.get("disable") == "0":
+            deepest[cpu] = int(state[5:])
+    for (state, cpu), files in case.states.items():
+        title = files.get("name", state)
+        if (files.get("default_status") == "disabled" and files.get("disable") != "0"
+                and not re.match(r"POLL|C1(?!\d)", title)):
+            found.setdefault((title, deepest.get(cpu, 0) > int(state[5:])), Group()).add(
+                cpu, case.line(f"cpuidle/{state}/default_status", cpu))
+    for (title, deeper), group in found.items():
+        yield Finding("idle", f"{title} is off by default on {whom(group.cpus)}: firmware's table"
+                      " (_CST) does not have it, or intel_idle.states_off"
+                      + ("; a deeper state is on" if deeper else ""),
+                      "note" if deeper else "hot", f"echo 0 | tee {_by_name(title)}",
                       lines=tuple(group.lines))
 
 

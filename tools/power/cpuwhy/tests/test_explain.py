@@ -136,7 +136,7 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
      "idle-disabled", "C6 is disabled on CPUs 0-3", "state2/disable", "state2/disable"),
     ([(f"({CPU}/cpu0/cpuidle/state2/disable)", f"{CPU}/cpu0/cpuidle/state2/default_status:disabled"
        r"\n\1"), ("(cpu0/cpuidle/state2/disable):0", r"\1:1")],
-     "idle-disabled", "C6, the deepest state, is off by default on CPU 0", "default_status",
+     "idle-disabled", "C6 is off by default on CPU 0", "default_status",
      "grep -lx C6"),
     ([("(cpu0: MSR_IA32_PACKAGE_THERM_STATUS: 0x88280000)",
        "cpu0: MSR_IA32_PACKAGE_THERM_STATUS: 0x88280002"), ("\tPkgWatt\n", "\tPkgWatt\tPkgTmp\n"),
@@ -362,6 +362,21 @@ AMD = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 3
     (f"{CPU}/cpufreq/boost:1", None)])
 def test_amd(line: str, kind: str | None) -> None:
     assert [found.kind for found in of(AMD + line + "\n").limiters] == ([kind] if kind else [])
+
+
+def test_c1_off_by_default_is_no_fault() -> None:
+    assert not of(f"{CPU}/cpu0/cpuidle/state1/name:C1\n{CPU}/cpu0/cpuidle/state1/disable:1\n"
+                  f"{CPU}/cpu0/cpuidle/state1/default_status:disabled\n").limiters
+
+
+def test_c3_off_by_default_is_a_note_while_c6_is_on() -> None:
+    text = "".join(f"{CPU}/cpu0/cpuidle/state{n}/{name}:{value}\n" for n, state, status, off in (
+        (1, "C3", "disabled", 1), (2, "C6", "enabled", 0)) for name, value in (
+        ("name", state), ("default_status", status), ("disable", off)))
+    what = of(text)
+    assert not what.limiters and [note.kind for note in what.notes] == ["idle-disabled"]
+    assert [found.kind for found in of(text.replace("enabled\n", "disabled\n").replace(
+        "disable:0", "disable:1")).limiters] == ["idle-disabled"] * 2
 
 
 def test_states_that_were_switched_off_by_number() -> None:
