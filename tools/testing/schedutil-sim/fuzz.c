@@ -103,6 +103,7 @@ static struct {
 	bool applying;			/* the limits are being applied */
 	bool refused;			/* a call with more deadline bandwidth was refused */
 	bool unheard;			/* a call of a CPU that needs more was refused */
+	bool ranged;			/* no unit and no limit changed since a request */
 	bool requested;
 	unsigned long got, got_min, told;	/* told: the least performance */
 	unsigned long lo, hi;		/* that calls since the thread ran asked for */
@@ -258,6 +259,7 @@ static void judge_request(struct need n, int cpu, unsigned int flags, bool exemp
 
 static void settled(void)
 {
+	o.ranged = true;
 	o.level = o.got;
 	o.told = o.got_min;
 	o.rising = o.due = o.more = o.large_more = o.less = 0;
@@ -352,7 +354,7 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	 * or when a task wakes, and so does less than what a limit cut to the same level.
 	 */
 	if (level_of(n.plain - ROUNDING - shim_capacity / 64) >= now &&
-	    (over || limits || (runs(cpu) && shim_invariant && !shim_scx_enabled)) &&
+	    (over || limits || (runs(cpu) && o.ranged && shim_invariant && !shim_scx_enabled)) &&
 	    (on_perf_path() || now < m.policy.max || m.policy.max == KHZ_MAX))
 		st.needed = m.now;
 	st.called_last = st.seq;
@@ -659,6 +661,7 @@ static void limits_changed(void)
 	schedutil_gov.limits(&m.policy);
 	o.applying = false;
 	o.limits = true;
+	o.ranged = false;
 }
 
 static void started(void)
@@ -705,6 +708,7 @@ static void set_window(void)
 static void units_changed(void)
 {
 	st.before = 0;
+	o.ranged = false;
 	if (m.perf || rnd(2))
 		shim_capacity = rnd(3) ? 1024 : 300 + rnd(700);
 	else
