@@ -363,6 +363,18 @@ static void needed_in_window(void)
 	run(108, 100, true);
 }
 
+/* A limit cuts what it asks for; it needs less, which is cut as well, and then little for 100 ms. */
+static void needed_under_limit(void)
+{
+	begin(false, 500);
+	m.policy.max = 2000000;
+	schedutil_gov.limits(&m.policy);
+	short_idles = true;
+	run(10, 800, true);
+	run(100, 600, true);
+	run(100, 100, true);
+}
+
 /* What it needed before was in other units. */
 static void slower_and_saturated(void)
 {
@@ -496,6 +508,7 @@ int main(int argc, char **argv)
 		{ "needed-after-saturation", needed_after_saturation },
 		{ "needed-while-saturated", needed_while_saturated },
 		{ "needed-in-window", needed_in_window },
+		{ "needed-under-limit", needed_under_limit },
 		{ "shared-sleeps", shared_sleeps },
 		{ "no-tick", no_tick }, { "no-tick-for-one", no_tick_for_one },
 		{ "no-tick-while-idle", no_tick_while_idle },

@@ -351,11 +351,10 @@ static void judge(int cpu, unsigned int flags, bool leaving, bool queued)
 	}
 	/*
 	 * A little less counts as less. What is needed in the window goes unseen without a range,
-	 * or when a task wakes, and so does less than what a limit cut to the same level.
+	 * or when a task wakes.
 	 */
 	if (level_of(n.plain - ROUNDING - shim_capacity / 64) >= now &&
-	    (over || limits || (runs(cpu) && o.ranged && shim_invariant && !shim_scx_enabled)) &&
-	    (on_perf_path() || now < m.policy.max || m.policy.max == KHZ_MAX))
+	    (over || limits || (runs(cpu) && o.ranged && shim_invariant && !shim_scx_enabled)))
 		st.needed = m.now;
 	st.called_last = st.seq;
 	if ((over || limits || maybe_dl) && !free)

@@ -170,6 +170,8 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "needed-in-window": (2800, 0, 1, 1, (
         re.compile(r"(\t/\* From now on it holds.*?sg_cpu->needed = time;\n)(.*?return false;\n)",
                    re.S), r"\2\1")),
+    "needed-under-limit": (2000, 0, 1, 8, ("h->unit && sg_policy->cached_raw",
+                                           "false && sg_policy->cached_raw")),
     "shared-sleeps": (2900, 0, 2, 300, ("sg_cpu->cpu != sg_policy->most",
                                         "sg_cpu->util < h->lo")),
     "no-tick": (3800, 0, 1, 1, (" && sched_can_stop_tick(rq)", " && false")),
@@ -196,7 +198,8 @@ def test_case(case: str, tmp_path: Path) -> None:
     if case not in ("invariance-off", "short-idles-that-begin", "long-idle", "idle-calls",
                     "idle-calls-that-need", "idle-call-at-once", "idle-without-invariance",
                     "second-call", "slower-and-saturated", "needed-after-saturation",
-                    "needed-while-saturated", "needed-in-window", "no-tick"):
+                    "needed-while-saturated", "needed-in-window", "needed-under-limit",
+                    "no-tick"):
         assert said["base"].split()[:2] == said["ours"].split()[:2]
     assert fits(said["ours"], case), said
 
