@@ -29,8 +29,8 @@ THREADS = {1: "cores of one thread", 2: "cores of two threads"}	# CPUs 0 and 4 o
 SHALLOW_SCAN, SOON_US, DEEP_US = 16, 2, 290
 HEAP, HEAP_SIZE, PAGE, LINE = 0xffff888000000000, 256 << 20, 4096, 64
 MEMBERS = {"idle_state": "rq", "idle_stamp": "rq", "exit_latency": "cpuidle_state",
-           "span": "sched_domain", "cpus_ptr": "task_struct", "cpu_number": "pcpu_hot", "current_task": "pcpu_hot",
-           "clock_idle": "rq"}
+           "span": "sched_domain", "cpus_ptr": "task_struct", "cpu_number": "pcpu_hot",
+           "current_task": "pcpu_hot", "clock_idle": "rq"}
 OFFSETS = """\
 #include <linux/cpuidle.h>
 #include "sched.h"
