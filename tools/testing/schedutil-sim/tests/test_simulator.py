@@ -70,6 +70,18 @@ def test_nothing_is_lost_in_long_windows(programs: dict[str, Path], window: int,
         f"streams={2 * STREAMS}")
 
 
+@pytest.mark.parametrize("stream, inputs, driver, window", [
+    (792, "irq", "driver=fast", None),          # refused, and needed after saturation
+    (10401, "bare", "driver=fast", None),       # cut by a limit
+    (8566, "mix", "driver=perf", 5000),         # requested again, for a clamp
+    (8588, "irq", "driver=fast", 20000),        # needed with the time of interrupts alone
+])
+def test_case_of_streams_that_failed(programs: dict[str, Path], stream: int, inputs: str,
+                                     driver: str, window: int | None) -> None:
+    run(programs["ours"] / "fuzz", "contract=ours", f"inputs={inputs}", driver, f"first={stream}",
+        "streams=1", *(() if window is None else (f"rate_limit_us={window}",)))
+
+
 def test_boost_for_io_is_that_of_the_base(programs: dict[str, Path]) -> None:
     base, ours = (run(programs[who] / "fuzz", "io=100000").split() for who in TREES)
     assert len(base) == 100000 and len(set(base)) > 5
