@@ -320,7 +320,7 @@ def invariance(case: Case) -> Findings:
     if wobbly:
         yield Finding("invariance", "off since a bad sample of APERF and MPERF", "slow", "reboot",
                       lines=(wobbly[0][1],))
-    elif case.text(FREQ_MAX) == "off":
+    elif case.text(FREQ_MAX) == "off" or (said and not case.text(FREQ_MAX)):
         yield Finding("invariance", said[-1][0][1] if said else "off", "slow",
                       "dmesg | grep freq_invariance",
                       lines=case.where(FREQ_MAX) + tuple(line for _, line in said[-1:]))

@@ -45,11 +45,12 @@ def test_wakeups_are_the_scripts(result: idle.Result) -> None:
     timer = {"kind": "timer", "name": "hrtimer_wakeup", "who": "vs-wake"}
     assert wakes(result, scripted.CPU, **timer) - scripted.TIMERS in (0, 1)
     assert wakes(result, scripted.CALLER, **timer) == scripted.SIGNALS + 1
-    # A tick may come in the microseconds before the device does: it wakes the CPU for vs-wake.
-    ticks = (wakes(result, scripted.CPU, kind="timer", woke="vs-wake")
-             - wakes(result, scripted.CPU, **timer, woke="vs-wake"))
+    # Another timer may come in the microseconds before the device does, or while the thread
+    # starts: it wakes the CPU for vs-wake.
+    timers = (wakes(result, scripted.CPU, kind="timer", woke="vs-wake")
+              - wakes(result, scripted.CPU, **timer, woke="vs-wake"))
     devices = wakes(result, scripted.CPU, kind="device", name="hpet2")
-    assert ticks <= 1 and devices + ticks == scripted.DEVICES
+    assert timers <= 1 and devices <= scripted.DEVICES <= devices + timers
     assert wakes(result, scripted.CPU, kind="store", who="vs-wake",
                  woke="vs-wake") == scripted.SIGNALS + 1
 
