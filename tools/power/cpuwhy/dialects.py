@@ -348,6 +348,8 @@ class Reader:
         if table is not None and len(cells) > len(table.columns) and not re.match(
                 r"[-\d]", cells[len(table.columns)]):
             del cells[len(table.columns):]      # a remark behind the row
+        if not cells:
+            return False
         if cells[0].startswith("^C"):
             cells[0] = cells[0][2:]
         if table is None or len(cells) < 2 or len(cells) > len(table.columns) or not re.match(

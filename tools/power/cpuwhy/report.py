@@ -31,7 +31,7 @@ PARAMETER = re.compile(
 def said(line: Where) -> str:
     """What a line says, as it may be shown."""
     text = " ".join(line.text.split())
-    if re.search(r"\bBOOT_IMAGE=|\b(?:command line|cmdline)\b", line.file + text, re.I):
+    if re.search(r"\bBOOT_IMAGE=|\b(?:command line|cmdline)\b", f"{line.file} {text}", re.I):
         head = COMMAND_LINE.match(text)
         words = text[head.end() if head else 0:].split()
         kept = [word for word in words if PARAMETER.fullmatch(word)]

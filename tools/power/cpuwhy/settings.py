@@ -67,7 +67,8 @@ def _governors(case: Case, cpus: list[int]) -> str:
 
 def governor(case: Case) -> Findings:
     drivers = case.per_cpu("cpufreq/scaling_driver")
-    governors = case.groups("cpufreq/scaling_governor")
+    governors = {name: group for name, group in case.groups("cpufreq/scaling_governor").items()
+                 if re.fullmatch(r"[\w-]+", name)}
     for name, group in governors.items():
         # Whose governor it is decides what its name means.
         own = drivers.get(group.cpus[0], case.driver)

@@ -19,6 +19,28 @@ def test_cases_of_fixed_seeds() -> None:
     assert fuzz_texts.fuzz(1, 0, fuzz_texts.samples(None), 12) == {}
 
 
+@pytest.mark.parametrize("files", [
+    {"proc/cmdline": "Serial Number: QX7 intel_idle.max_cstate=1\n"},
+    {"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "Mar 7 QX7 kernel: x\n",
+     "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n"},
+])
+def test_what_a_file_must_not_hold_is_not_shown(files: dict[str, str], tmp_path: Path,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for words in (["doctor", f"--root={tmp_path}"], ["explain", str(tmp_path)]):
+        for more in ("", "--json"):
+            cli.main([*words, *more.split()])
+    said = capsys.readouterr().out
+    assert said and "QX7" not in said
+
+
+def test_a_row_of_blanks() -> None:
+    table = "CPU\tAvg_MHz\tBusy%\tBzy_MHz\n"
+    assert texts.read_text(f"{table}\u2003\n0\t1\t2\t3\n", "t").tables[0].rows
+
+
 def test_a_link_out_of_a_copy_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("800000\n")
