@@ -59,12 +59,6 @@ class System:
                 found[cpu] = text
         return dict(sorted(found.items()))
 
-    def cpus_by_value(self, name: str) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for cpu, value in self.per_cpu(name).items():
-            found.setdefault(value, []).append(cpu)
-        return found
-
     @cached_property
     def cpuinfo(self) -> dict[str, str]:
         """Of the first CPU."""
