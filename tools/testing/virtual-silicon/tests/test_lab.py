@@ -15,7 +15,7 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import commands, kernels, picture, plan, store, table, variants
+from virtual_silicon.lab import commands, kernels, picture, plan, results, store, table, variants
 from virtual_silicon.machine import machine
 
 PLAN = plan.read()
@@ -272,7 +272,7 @@ def test_samples_are_kept_as_they_are(tmp_path: Path) -> None:
     """A table of them is the same. Cells that the plan has no more, or new, are named."""
     whole = tiny(tmp_path)
     cells = plan.cells(whole, ["one"])
-    samples = [store.Sample(one, {"result": 1.5 + n, **({"p99": 7.25} if n % 2 else {})})
+    samples = [store.Sample(one, {"result": 1.5 + n, **({"p99": 7.25} if n % 2 else {})}, "ab")
                for n, one in enumerate(cells)]
     file = tmp_path / "samples.csv"
     store.save(samples, file)
@@ -283,6 +283,103 @@ def test_samples_are_kept_as_they_are(tmp_path: Path) -> None:
     store.save(samples[1:], file)
     assert store.saved(cells, file).failed == [f"{cells[0]}: not in {file}"]
     assert store.saved([], file) == store.Measured()
+
+
+def test_only_what_changed_is_booted(guests: pool.Guests, tmp_path: Path,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample of results/ is taken if its guest would do the same, and only then."""
+    booted: list[str] = []
+
+    def outcomes(self: pool.Guests, todo: list[pool.Guest], kept_only: bool) -> list[GuestError]:
+        booted.extend(guest.kernel.name for guest in todo)
+        return [GuestError("no") for _ in todo]
+    monkeypatch.setattr(pool.Guests, "outcomes", outcomes)
+    monkeypatch.setattr(store, "archive", lambda out: tmp_path / "archive")
+    whole = tiny(tmp_path)
+    cells = plan.cells(whole, ["one"])
+
+    def measured(known: list[store.Sample]) -> tuple[list[str], list[store.Sample]]:
+        booted.clear()
+        return booted, store.measure(cells, whole, tmp_path / "out", tmp_path / "qemu", 1,
+                                     known=known).samples
+    made = {start.boot.kernel: store.made_from(store.guest(start, whole), guests)
+            for start in plan.starts(cells)}
+    known = [store.Sample(one, {"result": 1}, made[one.column.kernel]) for one in cells]
+    assert len(set(made.values())) == 2 and measured(known) == ([], known)
+    (tmp_path / "archive").write_text("as another compiler made it")
+    assert measured(known[::-1]) == ([], known)
+    (tmp_path / "ours").write_text("another kernel")
+    base = [one for one in known if one.cell.column.kernel == "base"]
+    assert measured(known) == (["ours"], base)
+    assert measured(base[1:]) == (["base", "ours"], [])
+
+
+def test_programs_of_the_series_count_where_they_run(guests: pool.Guests, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those of all loads each."""
+    def made() -> list[str]:
+        return [store.made_from(store.guest(start, whole), guests) for start in plan.starts(
+            plan.cells(whole, ["one"]))]
+    whole = tiny(tmp_path, "stopwatch end", "stopwatch handovers")
+    before, read = made(), Path.read_bytes
+    for name, same in (("conversations.c", True), ("handovers.c", False), ("cells.sh", False)):
+        monkeypatch.setattr(Path, "read_bytes", lambda self, name=name: (
+            b"other" if self.name == name else read(self)))
+        assert (made() == before) == same, name
+
+
+def test_results_of_some_parts_replace_theirs(tmp_path: Path) -> None:
+    """And leave the others' alone; what the plan has no more goes."""
+    more = TINY[TINY.index("[part.one]"):TINY.index("[part.one.holds]")].replace("one", "two")
+    (tmp_path / "b.toml").write_text(more)
+    whole, where = tiny(tmp_path), tmp_path / "results"
+    every = plan.cells(whole, ["one", "two"])
+    assert results.kept(whole, "release", where) == []
+    assert results.keep(whole, ["two", "one"], [store.Sample(c, {"result": 1}) for c in every],
+                        where)
+    again = [store.Sample(c, {"result": 2}) for c in every if c.part == "one"]
+    assert not results.keep(whole, ["one"], again[1:], where)
+    assert results.keep(whole, ["one"], again, where)
+    found = results.kept(whole, "release", where)
+    assert [(one.cell, one.of["result"]) for one in found] == [
+        (c, 2 if c.part == "one" else 1) for c in every]
+    fewer = plan.Plan(whole.kernels, whole.columns, whole.loads, {"two": whole.parts["two"]})
+    assert {one.cell.part for one in results.kept(fewer, "release", where)} == {"two"}
+
+
+def test_results_are_of_one_tier(tmp_path: Path) -> None:
+    parts = [PLAN.parts["first"], PLAN.parts["assumptions"]]
+    with pytest.raises(UsageError, match="^--results: parts of one tier of release, model, not "
+                                         "model, release$"):
+        results.tier(parts)
+    with pytest.raises(UsageError, match="not check$"):
+        results.tier([PLAN.parts["canary"]])
+    assert results.tier(parts[:1]) == "release"
+
+
+def test_version_of_the_results(tmp_path: Path) -> None:
+    """And commits since, of what changes them."""
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path,
+                       check=True, capture_output=True)
+
+    def commit(*names: str) -> None:
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(str(len(list(tmp_path.rglob("*")))))
+        git("add", "-A")
+        git("commit", "-qm", "x")
+    git("init", "-q")
+    commit("kernel/a.c", "results/x")
+    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 3\n\n- a\n\n## 2\n")
+    results.sign(tmp_path)
+    assert (tmp_path / "results/VERSION").read_text().split()[0] == "3"
+    commit("results/VERSION.bak")
+    commit("patches/0001", "docs/a.md")
+    commit("docs/b.md")
+    commit("tools/testing/virtual-silicon/qemu/a.c", "kernel/b.c")
+    assert results.behind(tmp_path).startswith(
+        "results are of v3: since then, commits: 2 of the kernel, 1 of the model, 0 of the loads")
 
 
 def rows(where: Path, ours: dict[str, list[float]], load: str = "turns",

@@ -71,10 +71,12 @@ class Guests:
             compact=guest.compact, faults=out / "faults" if guest.faults else None,
             limits=guest.limits)
 
-    def key(self, guest: Guest) -> str:
-        """Of everything that determines what the guest will answer."""
+    def key(self, guest: Guest, programs: str = "") -> str:
+        """Of everything that determines what the guest will answer. @programs: what to take for
+        the digest of what guests have in common."""
         c = self.config(guest)
-        parts = (*(self.digest(path) for path in (c.kernel, c.qemu, c.initramfs)),
+        parts = (*(self.digest(path) for path in (c.kernel, c.qemu)),
+                 programs or self.digest(c.initramfs),
                  boot.kernel_command_line(c), qapi.option(
                      c.machine, c.cpus, [faults.parse(line) for line in
                                          guest.faults.splitlines()], time=c.mode),

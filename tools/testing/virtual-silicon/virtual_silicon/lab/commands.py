@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..guest import options
 from ..progress import clock
 from ..text import publish, write_csv
-from . import picture, plan, store, table
+from . import picture, plan, results, store, table
 
 
 def add(sub: cli.Commands) -> None:
@@ -34,6 +34,8 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--kept", action="store_true", help="what was measured before, no guest")
     one.add_argument("--samples", type=Path, metavar="FILE",
                      help="tables of samples.csv of an earlier run, no guest")
+    one.add_argument("--results", action="store_true", help="keep samples and losers in results/; "
+                     "a guest that would measure what is there is not booted")
     one.add_argument("--dry", action="store_true", help="count guests and cells")
     one.add_argument("--picture", type=Path, metavar="FILE", help="of the only part, .png")
     one.add_argument("--out", type=Path, default=paths.BUILD / "lab")
@@ -132,6 +134,9 @@ def command(args: argparse.Namespace) -> int:
     if not args.words and not args.tier:
         return counted(whole)
     wanted = chosen(booted(whole, args), args)
+    if args.results and (wanted.parts.items() - whole.parts.items() or args.kernel or args.append):
+        raise UsageError("--results: whole parts of the plan, without other options")
+    tier = results.tier(wanted.parts.values()) if args.results else ""
     if args.picture and len(wanted.parts) > 1:
         raise UsageError("--picture: of one part, not " + ", ".join(wanted.parts))
     if args.dry:
@@ -141,8 +146,13 @@ def command(args: argparse.Namespace) -> int:
     if args.samples:
         found = store.saved(cells, args.samples)
     else:
-        found = store.measure(cells, wanted, args.out, paths.qemu(args.qemu), args.jobs, args.kept)
+        found = store.measure(cells, wanted, args.out, paths.qemu(args.qemu), args.jobs, args.kept,
+                              results.kept(whole, tier) if args.results else ())
         store.save(found.samples, args.out / "samples.csv")
+    if args.results:
+        whole_tier = results.keep(whole, list(wanted.parts), found.samples)
+        if whole_tier and not found.failed and args.tier == tier == "release":
+            results.sign()
     rows = table.rows(found.samples, wanted)
     for name, part in wanted.parts.items():
         write_csv(args.out / f"{name}.csv", table.HEAD,

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +19,7 @@ from ..loads import RECIPE
 from ..machine import machine
 from ..text import write_csv
 from . import kernels, variants
-from .plan import Cell, Column, Plan, Start, starts
+from .plan import COMMON, Cell, Column, Plan, Start, starts
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = ". /usr/lib/vs/cells.sh"
@@ -32,10 +34,11 @@ LINE = ("status", "s", "J", "amount", "aperf", "mperf", "changes", "above", "bel
 
 @dataclass(frozen=True)
 class Sample:
-    """One cell: what was measured, by name."""
+    """One cell: what was measured, by name. @made: made_from() of its guest."""
 
     cell: Cell
     of: dict[str, float]
+    made: str = ""
 
 
 @dataclass
@@ -110,7 +113,19 @@ def guest(start: Start, plan: Plan) -> Guest:
                  start.boot.faults, cost=len(start.cells) * start.cpus)
 
 
-def read(start: Start, answer: boot.Result, tsc_khz: int, out: Measured) -> None:
+def made_from(guest: Guest, guests: Guests) -> str:
+    """Digest of kernel, emulator, machine, boot, shell, and the sources of programs; of the
+    series' own tests only of those that the shell names."""
+    shell = guest.job.script()
+    sources = [Path(item.source) for item in (*initramfs.read_recipe(), *RECIPE)
+               if item.kind in ("own", "compile") and (
+                   "selftests" not in item.source
+                   or re.search(rb"\b%s\b" % Path(item.target).name.encode(), shell))]
+    programs = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return guests.key(guest, programs)[:8]
+
+
+def read(start: Start, answer: boot.Result, tsc_khz: int, out: Measured, made: str = "") -> None:
     """The lines of each column's step. A cell without a good one has failed."""
     for column in dict.fromkeys(cell.column for cell in start.cells):
         section = answer.answer.sections.get(column.name)
@@ -121,7 +136,7 @@ def read(start: Start, answer: boot.Result, tsc_khz: int, out: Measured) -> None
         for cell in (c for c in start.cells if c.column == column):
             words = found.get((cell.load.name, cell.parameter or "-", str(cell.seed)), [])
             try:
-                out.samples.append(parse(cell, words, tsc_khz))
+                out.samples.append(replace(parse(cell, words, tsc_khz), made=made))
             except ValueError as error:
                 out.failed.append(f"{cell}: {error}" + f" ({said})" * bool(said))
 
@@ -131,30 +146,42 @@ def archive(out: Path) -> Path:
     return initramfs.ensure(out / "guest", None, RECIPE)
 
 
-def measure(cells: Iterable[Cell], plan: Plan, out: Path, qemu: Path, jobs: int,
-            kept_only: bool = False) -> Measured:
-    """The longest guests first. A guest that failed is named, and the others go on."""
-    todo = sorted(((s, guest(s, plan)) for s in starts(cells)), key=lambda pair: -pair[1].cost)
-    answers = Guests(out, archive(out), qemu, jobs).outcomes([g for _, g in todo], kept_only)
-    found = Measured()
-    for (start, g), answer in zip(todo, answers):
+def measure(cells: Sequence[Cell], plan: Plan, out: Path, qemu: Path, jobs: int,
+            kept_only: bool = False, known: Iterable[Sample] = ()) -> Measured:
+    """The longest guests first. A guest that failed is named, and the others go on. @known:
+    samples of another run; a guest that would measure the same is not booted."""
+    guests, found = Guests(out, archive(out), qemu, jobs), Measured()
+    old = {(sample.cell, sample.made): sample for sample in known}
+    todo = []
+    for start in starts(cells):
+        g = guest(start, plan)
+        made = made_from(g, guests)
+        if all((cell, made) in old for cell in start.cells):
+            found.samples += [old[cell, made] for cell in start.cells]
+        else:
+            todo.append((start, g, made))
+    todo.sort(key=lambda three: -three[1].cost)
+    answers = guests.outcomes([g for _, g, _ in todo], kept_only)
+    for (start, g, made), answer in zip(todo, answers):
         if isinstance(answer, boot.Result):
-            read(start, answer, g.machine.tsc_khz, found)
+            read(start, answer, g.machine.tsc_khz, found, made)
         else:
             why = f"{answer} ({out / g.name}/console.log)" if isinstance(answer, Fail) else \
                 "not measured yet"
             found.failed.append(f"{g.name}: {len(start.cells)} cells: {why}")
+    order = {cell: n for n, cell in enumerate(cells)}
+    found.samples.sort(key=lambda sample: order[sample.cell])
     return found
 
 
-SAMPLE = ("part", "machine", "load", "column", "seed")
+SAMPLE = ("part", "machine", "load", "column", "seed", "made")
 
 
 def save(samples: Sequence[Sample], file: Path) -> None:
     """A row per cell: all tables follow from these."""
-    measures = tuple(dict.fromkeys(name for sample in samples for name in sample.of))
+    measures = (*COMMON, *sorted({name for sample in samples for name in sample.of} - {*COMMON}))
     write_csv(file, (*SAMPLE, *measures), [
-        [*sample.cell.key, str(sample.cell.seed),
+        [*sample.cell.key, str(sample.cell.seed), sample.made,
          *(f"{sample.of[name]:.6g}" if name in sample.of else "" for name in measures)]
         for sample in samples], "A row per cell: what was measured; lab/README.md says what.")
 
@@ -166,10 +193,10 @@ def saved(cells: Iterable[Cell], file: Path) -> Measured:
     out = Measured()
     with file.open(encoding="utf-8", newline="") as text:
         for row in csv.DictReader(line for line in text if not line.startswith("#")):
-            key = tuple(row.pop(name) for name in SAMPLE)
-            if cell := todo.pop(key, None):
+            *key, made = (row.pop(name) for name in SAMPLE)
+            if cell := todo.pop(tuple(key), None):
                 out.samples.append(Sample(cell, {name: float(value) for name, value in row.items()
-                                                 if value}))
+                                                 if value}, made))
             elif key[0] in parts:
                 out.failed.append(f"{file}: {'/'.join(key[:4])}, seed {key[4]}: not in the plan")
     out.failed += [f"{cell}: not in {file}" for cell in todo.values()]
