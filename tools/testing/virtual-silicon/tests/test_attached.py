@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cpuwhy import texts, turbo
 from virtual_silicon.errors import UsageError
-from virtual_silicon.machine import convert, intel, machine, texts, turbo
+from virtual_silicon.machine import convert, intel, machine
 from virtual_silicon.machine.machine import Machine
 
 DATA = Path(__file__).with_name("data")

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from cpuwhy import texts
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest.boot import Result
-from virtual_silicon.machine import amd, convert, intel, machine, texts
+from virtual_silicon.machine import amd, convert, intel, machine
 from virtual_silicon.machine.machine import Machine
 from virtual_silicon.studies import stock_tools
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from virtual_silicon.machine import amd, intel, machine, qapi, turbo
+from cpuwhy import turbo
+from virtual_silicon.machine import amd, intel, machine, qapi
 from virtual_silicon.machine.machine import Machine, Turbo
 
 INTEL = [name for name in machine.names()

@@ -7,8 +7,8 @@ import io
 import re
 
 import pytest
+from cpuwhy import turbo
 from virtual_silicon import paths
-from virtual_silicon.machine import turbo
 from virtual_silicon.studies.freq_max import parts as freq_max
 
 #: Numbers of cores with a hole (Platinum 8170M): read as bytes where the model is unknown.
@@ -28,16 +28,16 @@ def test_decoders_know_the_model_of_each_part(rows) -> None:
     assert len(others) > 20
     for model in {r.model for r in rows}:
         layout = turbo.layout(model)
-        assert layout, f"machine/turbo.py: LAYOUTS has no model {model:#x}"
+        assert layout, f"cpuwhy/turbo.py: LAYOUTS has no model {model:#x}"
         assert others.get(model, "bytes") == layout, \
-            f"{ratio.name} and machine/turbo.py: not the same layout of model {model:#x}"
+            f"{ratio.name} and cpuwhy/turbo.py: not the same layout of model {model:#x}"
 
 
 def test_ours_is_what_the_registers_say(rows) -> None:
     """By a decoder that has nothing in common with the kernel's."""
     complete = [r for r in rows if r.right() is not None]
     assert {r.name: (r.ours, r.right()) for r in complete if r.ours != r.right()} == {}, \
-        "turbo_table.c and machine/turbo.py"
+        "turbo_table.c and cpuwhy/turbo.py"
     assert len(complete) > 150
 
 

@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from cpuwhy import form, turbo
 from virtual_silicon import paths
 from virtual_silicon.errors import Fail, MissingError, UsageError
 from virtual_silicon.guest import boot, pool
-from virtual_silicon.machine import adopt, form, machine, turbo, vendor
+from virtual_silicon.machine import adopt, machine, vendor
 from virtual_silicon.machine.machine import Machine
 from virtual_silicon.machine.schema import IdleState
 from virtual_silicon.studies.probes import compare, folder, guest

@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cpuwhy import form, texts, topology
+
 from ..errors import UsageError, unread
-from . import convert, form, machine, texts, topology
+from . import convert, machine
 
 _STATE = "/sys/devices/system/cpu/cpu0/cpuidle/state"
 #: Of what a busy core draws at the highest clock: assumed, as of every part.

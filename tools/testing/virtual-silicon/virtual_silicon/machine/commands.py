@@ -7,10 +7,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from cpuwhy import texts
+
 from .. import cli
 from ..errors import UsageError
 from ..text import show
-from . import adopt, break_even, convert, faults, machine, texts
+from . import adopt, break_even, convert, faults, machine
 
 
 def add(sub: cli.Commands) -> None:

@@ -12,10 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from cpuwhy import topology, turbo
+from cpuwhy.texts import Material, Where
+
 from ..errors import UsageError
-from . import intel, machine, topology, turbo
+from . import intel, machine
 from .schema import BY_NAME
-from .texts import Material, Where
 
 #: Models with registers for graphics and package C8 to C10.
 CLIENT_MODELS = {0x4E, 0x5C, 0x5E, 0x7A, 0x8E, 0x97, 0x9A, 0x9E, 0xA5, 0xA6}

@@ -12,9 +12,15 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
+from cpuwhy.turbo import (
+    ATOM_TURBO_RATIOS,
+    TURBO_RATIO_LIMIT,
+    TURBO_RATIO_LIMIT1,
+    TURBO_RATIO_LIMIT2,
+)
+from cpuwhy.turbo import registers as turbo_msrs
+
 from .machine import Machine, Turbo
-from .turbo import ATOM_TURBO_RATIOS, TURBO_RATIO_LIMIT, TURBO_RATIO_LIMIT1, TURBO_RATIO_LIMIT2
-from .turbo import registers as turbo_msrs
 
 # MSR numbers used in more than one place
 PLATFORM_INFO = 0xCE

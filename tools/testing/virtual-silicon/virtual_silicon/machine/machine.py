@@ -11,9 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cpuwhy import turbo
+
 from .. import paths
 from ..errors import MachineError, UsageError, unread
-from . import turbo
 from .schema import (
     Checker,
     CoreClass,

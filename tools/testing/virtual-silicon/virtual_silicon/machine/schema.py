@@ -11,8 +11,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from cpuwhy import turbo
+
 from ..errors import MachineError
-from . import turbo
 
 
 class Range(NamedTuple):

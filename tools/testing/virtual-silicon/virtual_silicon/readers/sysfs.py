@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..machine import intel, turbo
+from cpuwhy import turbo
+
+from ..machine import intel
 from ..machine.machine import Machine
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from cpuwhy import texts
+
 from ..errors import GuestError
-from ..machine import texts
 
 
 @dataclass

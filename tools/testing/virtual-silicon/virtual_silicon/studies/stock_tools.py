@@ -18,12 +18,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpuwhy import turbo
+
 from .. import cli, paths
 from ..errors import GuestError, UsageError
 from ..guest import boot, distribution, options
 from ..guest.distribution import Kernel
 from ..guest.job import Job
-from ..machine import turbo
 from ..machine.machine import Machine, load, names
 from ..readers import sysfs, turbostat
 from ..text import write_csv

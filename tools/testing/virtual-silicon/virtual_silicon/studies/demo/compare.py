@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpuwhy import turbo
+
 from ...errors import GuestError
 from ...guest.boot import Result
 from ...guest.job import Job
-from ...machine import turbo
 from ...machine.machine import Machine
 from ...readers import plot, sysfs, trace
 

@@ -3,7 +3,7 @@
 
 Both kernels' own sources are compiled in user space and asked about each row of
 data/turbo.csv whose turbo registers were read whole. Prints those on which the base
-differs from what virtual_silicon/machine/turbo.py makes of the registers by the base's
+differs from what tools/power/cpuwhy/turbo.py makes of the registers by the base's
 own rule ("registers"), and what ours takes: results/freq-max.csv. tests/test_freq_max.py
 keeps that up to date. Needs build/linux.
 """
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ...machine import turbo
+from cpuwhy import turbo
+
 from . import decoder
 from .decoder import CC, DATA, HERE, TREE
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpuwhy import form
+
 from ... import paths
 from ...errors import Fail, GuestError
 from ...guest import boot, pool
-from ...machine import adopt, form, machine
+from ...machine import adopt, machine
 from ...machine.machine import Machine
 from . import guest
 

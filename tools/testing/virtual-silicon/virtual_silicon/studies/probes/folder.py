@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from cpuwhy import form
+
 from ...errors import Fail
-from ...machine import adopt, form, machine
+from ...machine import adopt, machine
 
 README = "README.md"
 

@@ -1,1 +1,0 @@
-../../../../power/cpuwhy/dialects.py

@@ -1,1 +1,0 @@
-../../../../power/cpuwhy/lscpu.py
