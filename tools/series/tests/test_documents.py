@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from virtual_silicon.lab import claims, pages
 
 from .. import paths, targets
 from ..check import figures
@@ -103,12 +104,14 @@ def test_other_assumptions() -> None:
         odd["tbench-4, performance"], odd["tbench-4, performance per watt"].partition(" ")[0])
 
 
-def test_freq_max() -> None:
-    errors = [abs(float(r["error of the base %"])) for r in table("freq-max.csv")]
-    of, = (line for line in notes("freq-max.csv") if " parts" in line)
-    assert said(r"wrong by (\S+) to (\S+) % on (\d+) of (\d+) \[parts") == (
-        str(min(errors)), str(max(errors)), *re.findall(r"(\d+) of (\d+)", of)[0])
-    assert said(r"\d+ of \d+ \[parts")[0].startswith(f"{len(errors)} of ")
+def test_claims() -> None:
+    """The numbers that claims.toml has; lab claims --set writes what has changed."""
+    assert claims.check(claims.SAMPLES).problems() == []
+
+
+def test_tables_are_those_of_results() -> None:
+    """lab pages writes them."""
+    assert pages.fill(pages.documents(), write=False) == []
 
 
 def test_chains() -> None:

@@ -14,14 +14,19 @@ from ..errors import UsageError
 from ..guest import options
 from ..progress import clock
 from ..text import publish, write_csv
-from . import picture, plan, results, store, table
+from . import claims, pages, picture, plan, results, store, table
 
 
 def add(sub: cli.Commands) -> None:
     one = sub.add_parser("lab", help="experiments: loads on kernels, compared",
                          description="Without words: the parts. show NAME: what is done for a "
-                         "part, a column or a load.")
-    one.add_argument("words", nargs="*", metavar="PART", help="of lab/plans, or show NAME")
+                         "part, a column or a load. claims: do the numbers in documents and "
+                         "messages still hold? pages: the tables in documents, from results/.")
+    one.add_argument("words", nargs="*", metavar="PART",
+                     help="of lab/plans, or show NAME, claims, pages")
+    one.add_argument("--list", action="store_true", help="of claims: those that hold, too")
+    one.add_argument("--set", action="store_true",
+                     help="of claims: write the new numbers where the old ones no longer hold")
     one.add_argument("--tier", choices=plan.TIERS, help="all parts of it")
     one.add_argument("--columns", type=options.words, help="in place of the parts'")
     one.add_argument("--loads", type=str.split, help="the same, NAME or NAME:PARAMETER")
@@ -126,11 +131,34 @@ def show(whole: plan.Plan, name: str) -> int:
     return 0
 
 
+def of(args: argparse.Namespace) -> tuple[Path, ...]:
+    """The samples."""
+    return (args.samples,) if args.samples else claims.SAMPLES
+
+
+def judged(args: argparse.Namespace) -> int:
+    """1 if a claim does not hold."""
+    if args.set:
+        print("\n".join(claims.check(of(args)).set()))
+    found = claims.check(of(args))
+    problems = found.problems()
+    print("\n".join(map(str, found) if args.list else problems))
+    print(f"{len(list(found))} numbers in {len(found.claims)} sentences, {len(problems)} do not "
+          "hold")
+    return int(bool(problems))
+
+
 def command(args: argparse.Namespace) -> int:
     """1 if a cell failed, or a judged column is not where its part says."""
     whole = plan.read()
     if args.words[:1] == ["show"] and len(args.words) == 2:
         return show(whole, args.words[1])
+    if args.words == ["claims"]:
+        return judged(args)
+    if args.words == ["pages"]:
+        changed = pages.fill(pages.documents(), of(args))
+        print("\n".join([*map(str, changed), f"{len(changed)} documents changed"]))
+        return 0
     if not args.words and not args.tier:
         return counted(whole)
     wanted = chosen(booted(whole, args), args)

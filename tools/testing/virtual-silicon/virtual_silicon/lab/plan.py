@@ -87,6 +87,7 @@ class Load:
     batch: str = "short"
     cycles: int = 0
     memory: int = 0
+    words: dict[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,10 @@ def _each(where: str, what: str, names: Iterable[str], known: Iterable[str]) -> 
 def _check_load(load: Load, where: str) -> None:
     _each(f"{where}: better", "value", [load.better], ("more", "less"))
     _each(f"{where}: prints", "measure", load.prints, PRINTED)
+    for parameter in load.words:
+        if not re.fullmatch(load.takes, parameter):
+            raise UsageError(f"{where}: words: no parameter {parameter or 'of none'}; it takes "
+                             f"{load.takes or 'none'}")
     if bool(load.takes) != bool(re.search(r"\$\{?N\b", load.run)):
         raise UsageError(f"{where}: run has $N if and only if the load takes a parameter")
 
