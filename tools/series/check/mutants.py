@@ -4,8 +4,9 @@
 tools/testing/mutants/SUBSYSTEM.toml has them, and begins with the tree and the paths in it
 that are copied. [tests] names commands, whose first word may be one of COMMANDS; {tree} is
 the copy, {top} this repository. Each [[mutants]] names one of the tests and the files that
-its rows change: ["reason", 'old', 'new']. The old text must stand exactly once in these
-files; a mistake of several edits goes on with 'old', 'new'.
+its rows change: ["reason", 'edit', ...]. An edit is source with the mistake as git's word
+diff has it: [-text-] goes, {+text+} comes. Its old text must stand exactly once in these
+files. (Files not yet written so have 'old', 'new' for each edit.)
 
 Without a mistake all tests have to pass, and a mistake has to make its test end with status
 1. Any other end is not that of a test that found something: text that is not there or a
@@ -38,6 +39,8 @@ COMMANDS = {
 }
 #: Of a compiler; and of pytest, whose status is 1 if what a test needs could not be made, too.
 _COMPILER = re.compile(r"^[^ ]+:\d+:\d+: (fatal )?error: ", re.M)
+#: An edit's text that goes, and text that comes.
+_EDIT = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}", re.S)
 _FAILED, _ERROR = re.compile(r"^FAILED ", re.M), re.compile(r"^ERROR ", re.M)
 
 
@@ -49,6 +52,13 @@ class Mutant:
     edits: list[tuple[str, str]]
 
 
+def edits(texts: list[str]) -> list[tuple[str, str]]:
+    """Old and new text of each."""
+    if not all(map(_EDIT.search, texts)):
+        return list(zip(texts[::2], texts[1::2], strict=True))
+    return [(_EDIT.sub(r"\1", text), _EDIT.sub(r"\2", text)) for text in texts]
+
+
 class Subsystem:
     def __init__(self, file: Path):
         self.name = file.stem
@@ -57,8 +67,7 @@ class Subsystem:
             self.tree = paths.TOP / found["tree"]
             self.paths: list[str] = found["paths"]
             self.tests = {name: shlex.split(text) for name, text in found["tests"].items()}
-            self.mutants = [Mutant(group["test"], group["files"], reason,
-                                   list(zip(texts[::2], texts[1::2], strict=True)))
+            self.mutants = [Mutant(group["test"], group["files"], reason, edits(texts))
                             for group in found["mutants"] for reason, *texts in group["rows"]]
         except KeyError as error:
             raise Fail(f"{paths.shown(file)} has no {error.args[0]}; it needs tree, paths,"

@@ -40,8 +40,8 @@ def test_text_that_does_not_stand_there_once(tmp_path: Path, text: str, times: i
 
 
 def test_several_edits(tmp_path: Path) -> None:
-    wrong = mutant(tmp_path, "a b", '["why", "a", "b", "b b", "c"]')
-    assert mutants.mutated(wrong, tmp_path) == {tmp_path / "f": "c"}
+    wrong = mutant(tmp_path, "a b", '["why", "[-a-]{+b+}", "b[- b-]{+{-1]+}"]')
+    assert mutants.mutated(wrong, tmp_path) == {tmp_path / "f": "b{-1]"}
 
 
 @pytest.mark.parametrize("rows,said", [
