@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from virtual_silicon import paths
 from virtual_silicon.studies.demo import compare
 

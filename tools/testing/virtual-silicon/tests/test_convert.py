@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from parts import PARTS
+
 from cpuwhy import texts
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import amd, convert, intel, machine
 from virtual_silicon.machine.machine import Machine
-from virtual_silicon.studies import stock_tools
 
 #: Those that are one kind of core and not another machine's variant in a thing
 #: that no register tells (limits, package states, bias).
@@ -292,10 +293,10 @@ def test_unknown_part(eax: int) -> None:
         convert_text(text)
 
 
-@pytest.mark.parametrize("name", [name for name, part in stock_tools.parts().items()
+@pytest.mark.parametrize("name", [name for name, part in PARTS.items()
                                   if part.registers])
 def test_guest_reads_the_registers_of_the_part(name: str) -> None:
     """As recorded, not as encoded from what was decoded from them."""
     registers = intel.msrs(machine.load(name))
-    for number, value in stock_tools.parts()[name].registers.items():
+    for number, value in PARTS[name].registers.items():
         assert registers[number] == value, hex(number)

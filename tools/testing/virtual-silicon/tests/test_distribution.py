@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel packages of the distribution, and the table of stock tools."""
+"""Kernel packages of the distribution."""
 
 from __future__ import annotations
 
-import dataclasses
 import lzma
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from guests import Guests
+
 from virtual_silicon.errors import UsageError
-from virtual_silicon.guest import boot, distribution
-from virtual_silicon.machine import machine
-from virtual_silicon.studies import stock_tools
+from virtual_silicon.guest import distribution
 
 
 def built(directory: Path, name: str) -> Path:
@@ -90,19 +87,3 @@ def test_missing_module_and_package(package: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.deb").write_bytes(b"no package")
     with pytest.raises(UsageError, match="bad.deb"):
         distribution.unpack(tmp_path / "bad.deb", tmp_path)
-
-
-@pytest.mark.boots("two-kinds-amd")
-def test_row_of_the_table(guests: Guests) -> None:
-    """From a guest that ran the table's own job."""
-    m = machine.load("ryzen-5-7545u")
-    c = guests.config("two-kinds-amd", stock_tools.job(None).archive())
-    c = dataclasses.replace(c, out=c.out / "stock-tools", append=stock_tools.APPEND, cpus=2)
-    row = stock_tools.row(m, 2, "base", boot.run(c))
-    cells = dict(zip(stock_tools.HEAD, row.cells))
-    assert cells["driver"] == "amd-pstate" and cells["idle states"] == "C1 C2 C3"
-    assert int(cells["one CPU MHz"]) == pytest.approx(4900, rel=0.01)
-    assert [int(mhz) for mhz in cells["all MHz"].split("/")] == \
-        pytest.approx([4900, 3500], rel=0.01)
-    assert cells["warnings"] == "none" and cells["energy"] == "yes"
-    assert row.cells[:2] == ["ryzen-5-7545u", "base"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest import boot, qmp

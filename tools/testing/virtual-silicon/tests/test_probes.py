@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from cpuwhy import form, turbo
 from virtual_silicon import paths
 from virtual_silicon.errors import Fail, MissingError, UsageError

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from scenarios import SCHEDUTIL_REFUSED
+
 from virtual_silicon.guest.boot import Result
 
 pytestmark = pytest.mark.boots("schedutil")

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 
 import pytest
 from guests import Guests, each, events
+from parts import PARTS as READ
+from parts import idle_table
 from scenarios import MARKS, RESIDENCY_MARK, STOCK_MACHINES
 from test_families import PARTS
+
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace, turbostat
 from virtual_silicon.readers.trace import Trace, Window
-from virtual_silicon.studies import stock_tools as parts
 
 LOADS = list(MARKS)
 
@@ -66,11 +68,11 @@ RECORDED = {"sapphire-rapids": "platinum-8460h", "e5-2698-v4": "e5-2697-v4",
 def test_kernel_has_the_idle_states_of_the_part(stock: StockTools) -> None:
     """Names, latencies and residencies as a kernel told them on such a part; the E3 has
     fewer of them."""
-    recorded = parts.parts()[RECORDED[stock.name]].idle
+    recorded = READ[RECORDED[stock.name]].idle
     seen = sysfs.idle_states(stock.result.text("cpuidle"))
     for states in seen.values():
         assert not any(s.disabled for s in states)
-    table = parts.idle_table(stock.result)
+    table = idle_table(stock.result)
     assert table == recorded[:len(table)]
     assert len(table) == len(recorded) - (2 if stock.name == "e3-1240-v5" else 0)
 
