@@ -20,7 +20,7 @@ endif
 
 # For tools/series; each may also come from the environment. Passed on as typed, with every "$".
 VARIABLES := MACHINE CPUS CMD FAULTS KERNEL APPEND KSRC BASE JOBS TIME TESTS MUTANTS CONFIGS \
-	     FLAVOUR BENCH TREE
+	     FLAVOUR PART TREE
 $(foreach v,$(VARIABLES),$(if $(value $v),$(eval override $v := $$(value $v))))
 export $(VARIABLES)
 

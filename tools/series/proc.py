@@ -17,7 +17,7 @@ from . import paths
 # kernel's make would take them for its own.
 _MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES",
                "MACHINE", "CPUS", "CMD", "KERNEL", "APPEND", "FAULTS", "KSRC", "BASE",
-               "TIME", "JOBS", "TESTS", "MUTANTS", "CONFIGS", "FLAVOUR", "BENCH", "TREE")
+               "TIME", "JOBS", "TESTS", "MUTANTS", "CONFIGS", "FLAVOUR", "PART", "TREE")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

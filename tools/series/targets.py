@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,12 +13,13 @@ from functools import partial
 
 from virtual_silicon.errors import Fail
 from virtual_silicon.guest import claim
+from virtual_silicon.lab import plan, results
 from virtual_silicon.progress import say
 
 from . import guest, paths, proc
-from .check import bisect, configs, figures, mutants, static, testrun
+from .check import bisect, configs, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay, stick
-from .fetch import base, cache, packages
+from .fetch import base, cache, packages, stock
 from .patchqueue import fixes, mails, manifest, port, port_table, refresh
 from .patchqueue import tree as trees
 from .patchqueue.manifest import Series
@@ -172,7 +174,7 @@ def chosen_tests() -> dict[str, Callable[[], testrun.Count]]:
 
 
 def test() -> int:
-    say(figures.behind())
+    say(results.behind())
     return testrun.run(list(chosen_tests().items()))
 
 
@@ -188,11 +190,26 @@ def may_test() -> None:
     claim.claim(paths.TESTS)
 
 
-def extent() -> str:
-    wanted = os.environ.get("BENCH") or "short"
-    if wanted not in ("short", "results", "assumptions"):
-        raise Fail(f"BENCH={wanted}: short, results or assumptions", code=2)
-    return wanted
+def parts(tier: str = "") -> list[str]:
+    """PART="clock rise": of the lab; else a tier."""
+    wanted = os.environ.get("PART", "").split()
+    known = plan.read().parts
+    if unknown := [name for name in wanted if name not in known]:
+        raise Fail(f"PART={' '.join(unknown)}: there are {' '.join(known)}", code=2)
+    return wanted or [f"--tier={tier}"]
+
+
+def lab(tier: str, *options: str) -> int:
+    """With kernels of other bases, outside of the clone's lock, which is one for all bases."""
+    whole, words = plan.read(), parts(tier)
+    kernels = {whole.kernels[whole.columns[column].kernel].of for part in whole.parts.values()
+               if part.name in words or f"--tier={part.tier}" in words for column in part.columns}
+    for version in sorted(kernels & set(port.versions(paths.PATCHES))):
+        for target in ("base-kernel", "kernel"):
+            if code := subprocess.run([guest.PYTHON, "-m", "series", target], cwd=paths.TOP,
+                                      env=proc.environment({"BASE": version})).returncode:
+                return code
+    return guest.silicon("lab", f"--jobs={proc.jobs()}", *options, *words)
 
 
 def for_mutants() -> None:
@@ -237,8 +254,7 @@ def show_help() -> None:
   APPEND=   more for the kernel's command line
   TIME=     free (default) or deterministic    JOBS=  parallel compilers, guests of bench, test
   FLAVOUR=  amd64 (default) or cloud: Debian's configuration that deb takes
-  BENCH=    short (default), results: tbench and pgbench, too; assumptions: two loads with
-            each assumption of the model changed
+  PART=     parts of bench or figures, in tools/testing/virtual-silicon/virtual_silicon/lab/plans
   BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
   TESTS=    rows of test: units, fuzz, lint, ... (all); TESTS=? names them
@@ -265,11 +281,10 @@ TARGETS = {
                    "build qemu guest test lint cpuwhy bench deb",
                    [patched, of_base, selftests, governors, qemu.build],
                    test, may_test, newer=True),
-    "bench": Target("the published tables, base and patched, in guests: build/bench/tables",
-                    "build qemu guest bench", [patched, of_base, qemu.build],
-                    lambda: guest.silicon("bench", f"--jobs={proc.jobs()}",
-                                          f"--extent={extent()}", *guest.compared("--stock")),
-                    lambda: (extent(), guest.compared()), newer=True),
+    "bench": Target("loads on kernels, compared (PART=): build/lab; without PART published tables",
+                    "build qemu guest bench",
+                    [patched, of_base, stock.kernels_of_columns, qemu.build],
+                    lambda: lab("model"), parts),
     "validate": Target("the model against published measurements: build/validate",
                        "build qemu guest", [patched, qemu.build],
                        lambda: guest.call("validate", "patched")),
@@ -287,8 +302,10 @@ TARGETS = {
     "static": Target("checkpatch, sparse, W=1, clang, arm64: nothing that the base does not have",
                      "build static", [linux],
                      lambda: testrun.run(static.checks(trees.LINUX)), alone=True, newer=True),
-    "figures": Target("tables and pictures of the documents, all anew, for a release",
-                      "build qemu guest", [patched, of_base, selftests, qemu.build], figures.make),
+    "figures": Target("results/ for a release: what is other than before (PART=)",
+                      "build qemu guest bench",
+                      [patched, of_base, stock.kernels_of_columns, qemu.build],
+                      lambda: lab("release", "--results"), parts),
     "lint": Target("mypy and ruff on all Python files (part of test)", "build lint",
                    then=lambda: testrun.run([("lint", testrun.lint)])),
     "kernel": Target("build/out/patched/bzImage", "build", [patched], newer=True),

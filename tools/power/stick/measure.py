@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run: the loads of the bench on the kernel that runs, until the time is over."""
+"""One run: loads of the lab on the kernel that runs, until the time is over."""
 from __future__ import annotations
 
 import random
@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from virtual_silicon.errors import Fail
-from virtual_silicon.studies.bench import cells, host, runner
-from virtual_silicon.studies.bench.loads import LOADS
-from virtual_silicon.studies.bench.tables import smaller_is_better
+from virtual_silicon.lab import host
+from virtual_silicon.lab.plan import Cell, Column
 
 from .plan import Plan
 from .report import Run
@@ -53,32 +52,32 @@ def throttled(root: Path = Path("/")) -> int:
         "sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"))
 
 
-def _row(cell: cells.Cell, found: runner.Result | runner.Failure) -> dict[str, Any]:
+def _row(cell: Cell, khz: int) -> dict[str, Any]:
     """Performance is the load's rate, or one over its time."""
     row: dict[str, Any] = {"load": cell.load.name, "parameter": cell.parameter}
-    if isinstance(found, runner.Failure):
-        return row | {"failed": found.reason[:80]}
-    return row | {"performance": found.performance, "per watt": found.per_watt,
-                  "watts": found.watts, "mhz": found.mhz, "seconds": found.seconds,
-                  "less is better": smaller_is_better(cell.load.name, "performance")}
+    try:
+        found = host.load(TOOLS, khz, cell).of
+    except ValueError as error:
+        return row | {"failed": str(error)[:80]}
+    less = cell.load.better == "less"
+    performance = 1 / found["result"] if less else found["result"]
+    return row | {"performance": performance, "per watt": performance / found["W"],
+                  "watts": found["W"], "mhz": found["MHz"], "less is better": less}
 
 
 def run(plan: Plan, number: int, kernel: str, tell: Tell) -> Run:
     knobs, khz = host.Knobs(Path("/")), host.tsc_khz()
-    machine = cells.Machine("this", len(list(Path("/dev/cpu").glob("[0-9]*"))), ())
-    idle = "menu" if kernel == "base" else plan.idle
-    setting = cells.Setting(kernel, cells.Boot("host"), idle=idle)
-    if why := knobs.lacks(setting):
+    column = Column(kernel, "host", idle="menu" if kernel == "base" else plan.idle)
+    if why := knobs.lacks(column):
         raise Fail(f"no {why}")
-    knobs.apply(setting)
-    wanted = [cells.Cell(machine, setting, LOADS[name], parameter, 1) for name in plan.loads
-              for parameter in host.parameters(LOADS[name], machine.cpus)]
+    knobs.apply(column)
+    wanted = host.cells(column, len(list(Path("/dev/cpu").glob("[0-9]*"))), 1, plan.loads)
     rng = random.Random(plan.seed * 1000 + number)
     before, hottest, rows = throttled(), celsius(), []
     time.sleep(SETTLE_S)
     with host.servers():
         tell("warm-up")
-        host.load(TOOLS, khz, wanted[0])
+        _row(wanted[0], khz)
         end, passes = time.monotonic() + plan.seconds, 0
         while not passes or time.monotonic() < end:
             passes += 1
@@ -86,7 +85,7 @@ def run(plan: Plan, number: int, kernel: str, tell: Tell) -> Run:
                 if passes > 1 and time.monotonic() > end:
                     break
                 tell(f"{cell.load.name} {cell.parameter}")
-                rows.append(_row(cell, host.load(TOOLS, khz, cell)))
+                rows.append(_row(cell, khz))
                 hottest = max((t for t in (hottest, celsius()) if t), default=None)
                 time.sleep(REST_S)
     return {"number": number, "kernel": kernel, "cells": rows, "celsius": hottest,

@@ -14,7 +14,7 @@ from virtual_silicon.errors import Fail
 from . import medium
 
 KERNELS = ("base", "patched")
-#: Of the bench; PostgreSQL would be a third of the image.
+#: Of the lab; PostgreSQL would be a third of the image.
 LOADS = ("tbench", "netudp", "nettcp", "dbench", "hackbench", "kernbench", "gitsource", "pipe",
          "cyclictest")
 #: How often a run may be begun: once, and again after it took the machine down.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from virtual_silicon import stats
-from virtual_silicon.studies.bench.tables import NEUTRAL
+from virtual_silicon.lab.table import NEAR
 
 from .plan import KERNELS, Plan
 
@@ -21,10 +21,10 @@ def verdict(ratio: stats.Ratio) -> str:
     """Of what is better if it is more. An interval that holds both 1 and more than a change
     decides nothing."""
     if ratio.low > 1:
-        return "better" if ratio.value > NEUTRAL[1] else "same"
+        return "better" if ratio.value > 1 + NEAR else "same"
     if ratio.high < 1:
-        return "worse" if ratio.value < NEUTRAL[0] else "same"
-    return "same" if ratio.low >= NEUTRAL[0] and ratio.high <= NEUTRAL[1] else "undecided"
+        return "worse" if ratio.value < 1 - NEAR else "same"
+    return "same" if ratio.low >= 1 - NEAR and ratio.high <= 1 + NEAR else "undecided"
 
 
 def samples(runs: Iterable[Run], kernel: str, load: str, measure: str) -> list[list[float]]:

@@ -19,7 +19,7 @@ SOURCE = paths.POWER / "stick"
 OUT = paths.BUILD / "stick"
 IMAGE = OUT / "x86-dvfs-stick.img"
 LABEL = "X86DVFS"
-#: Of the userland, beside the loads of the bench. PostgreSQL would be a third of the image.
+#: Of the userland, beside the loads. PostgreSQL would be a third of the image.
 USERLAND = ("base-files", "base-passwd", "bash", "binutils", "busybox-static", "coreutils",
             "cpp-12", "dash", "dbench", "dosfstools", "gcc-12", "git", "grep", "iperf3",
             "kexec-tools", "libc-bin", "linux-cpupower", "linux-perf", "make", "python3",

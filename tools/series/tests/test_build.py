@@ -380,7 +380,7 @@ def test_a_base_that_is_not_there_leaves_nothing():
 def test_some_tests(monkeypatch):
     ran: list[str] = []
     monkeypatch.setattr(testrun, "run", lambda rows: ran.extend(name for name, _ in rows))
-    monkeypatch.setattr(targets.figures, "behind", lambda: "")
+    monkeypatch.setattr(targets.results, "behind", lambda: "")
     monkeypatch.setenv("TESTS", "fuzz build-scripts")
     targets.test()
     assert ran == ["fuzz", "build-scripts"]

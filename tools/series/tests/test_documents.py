@@ -87,23 +87,6 @@ def test_bench() -> None:
     assert " of ".join(said(r"(\d+) of (\d+) directions agree")) == every["same direction"]
 
 
-def test_other_assumptions() -> None:
-    rows = {r["assumption"]: r for r in table("bench-assumptions.csv")}
-    odd = rows.pop("kernel_cycles_per_1000_insns x 0.75")
-
-    def ends(column: str) -> tuple[str, str]:
-        found = sorted((r[column].partition(" ")[0] for r in rows.values()), key=float)
-        return found[0], found[-1]
-    assert said(r"gitsource takes (\S+) to (\S+) of the time \([^)]*\), and its performance per "
-                r"watt is (\S+) to (\S+) \(", STUDIES / "bench/README.md") == (
-        *ends("gitsource-40, performance"), *ends("gitsource-40, performance per watt"))
-    assert said(r"four clients makes (\S+) to (\S+) \([^)]*\), at (\S+) to (\S+) per watt "
-                r"\([^)]*\), but (\S+ \(\S+ to \S+\)) and (\S+) if",
-                STUDIES / "bench/README.md") == (
-        *ends("tbench-4, performance"), *ends("tbench-4, performance per watt"),
-        odd["tbench-4, performance"], odd["tbench-4, performance per watt"].partition(" ")[0])
-
-
 def test_claims() -> None:
     """The numbers that claims.toml has; lab claims --set writes what has changed."""
     assert claims.check(claims.SAMPLES).problems() == []

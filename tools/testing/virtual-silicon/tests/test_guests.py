@@ -87,7 +87,7 @@ def test_estimate_is_of_what_is_left(guests: Guests, tmp_path: Path,
 
 
 def test_key_covers_files_faults_and_trace(guests: Guests, tmp_path: Path) -> None:
-    """What a bench's guest has is in test_bench.py."""
+    """What a guest of the lab has is in test_lab.py."""
     others = [guest(tmp_path), guest(tmp_path, trace=True), *(
         guest(tmp_path, faults=lines) for lines in (
             "0 msr msr=0x1ad value=0", "0 msr msr=0x1ad value=0\n0 msr msr=0x1ae value=0"))]

@@ -9,14 +9,16 @@ import dataclasses
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from virtual_silicon import paths
-from virtual_silicon.errors import GuestError, UsageError
+from virtual_silicon.errors import Fail, GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.lab import commands, kernels, picture, plan, results, store, table, variants
+from virtual_silicon.loads import HERE as PROGRAMS
 from virtual_silicon.machine import machine
 
 PLAN = plan.read()
@@ -28,7 +30,7 @@ like = "patched"
 kernel = "base"
 [column.ours]
 kernel = "ours"
-set = ["chains=0"]
+set = ["feature=NO_X"]
 [load.turns]
 title = "turns"
 takes = '\\d+'
@@ -84,7 +86,11 @@ def tiny(where: Path, old: str = "", new: str = "") -> plan.Plan:
      "a.toml: part one: holds: no column that it is over stock; there are: base"),
     ("seeds = 2", 'seeds = 2\nvariants = ["other"]',
      "a.toml: part one: no variant other; there are: kernel cycles x 0.5, "),
-    ('"chains=0"', '"chain=0"', "a.toml: column ours: no setting chain; there are: status, "),
+    ('"feature=NO_X"', '"chain=0"', "a.toml: column ours: no setting chain; there are: status, "),
+    ('kernel = "ours"', 'kernel = "ours"\nvariant = "HWPs"',
+     "a.toml: column ours: no variant HWPs; there are: "),
+    ('better = "less"', 'programs = ["hg"]',
+     "a.toml: load end: programs: no package in recipe.txt hg; there are: "),
     ('kernel = "ours"', 'kernel = "our"',
      "a.toml: column ours: no kernel our; there are: base, ours"),
     ("[load.end]", "[loads.end]", "a.toml: no table loads; there are: kernel, column, load, part"),
@@ -110,8 +116,8 @@ def test_cells_share_guests(tmp_path: Path) -> None:
         of = plan.starts(every)
         assert len(set(every)) == len(every) and len({s.name for s in of}) == len(of)
         assert sorted(map(str, every)) == sorted(str(c) for s in of for c in s.cells)
-        assert all(len({(c.part, c.machine, c.column.boot, c.load.batch, c.load.cycles,
-                         c.load.memory) for c in s.cells}) == 1 for s in of)
+        assert all(len({(c.part, c.machine, c.column.boot, c.load.cycles, c.load.memory)
+                        for c in s.cells}) == 1 for s in of)
     assert len(of) == 4 and len(every) == 12
     # A repetition comes after all other loads
     assert [(c.key[2], c.seed) for c in of[0].cells] == [
@@ -158,11 +164,111 @@ def test_key_covers_what_decides(guests: pool.Guests, tmp_path: Path) -> None:
                      ("[load.turns]", "[load.turns]\ncycles = 9"), ("cpus = 4", "cpus = 2"),
                      ('prints = ["result", "p99"]', 'prints = ["result"]')):
         assert not {base, ours} & set(keys(old, new)), (old, new)
-    for old, new in (('"chains=0"', '"choice=0"'), ('kernel = "ours"', 'kernel = "base"'),
+    for old, new in (('"feature=NO_X"', '"feature=NO_Y"'), ('kernel = "ours"', 'kernel = "base"'),
                      ('kernel = "ours"', 'kernel = "ours"\nappend = "nosmt"'),
+                     ('kernel = "ours"', 'kernel = "ours"\nvariant = "HWP"'),
                      ('kernel = "ours"', 'kernel = "ours"\nfaults = "0 msr msr=0x1ad value=0"'),
                      ('kernel = "ours"', 'kernel = "ours"\nidle = "menu"')):
         assert ours not in keys(old, new), (old, new)
+
+
+def test_machine_of_a_guest(guests: pool.Guests, tmp_path: Path) -> None:
+    """With cycles and memory of the load's user code, and the uncore of all packages where the part
+    says so; nothing else is another."""
+    old = TINY[TINY.index("machines ="):TINY.index("cpus =")]
+    m = machine.load("e5-2698-v4")
+    for packages, times in (("false", 1), ("true", 2)):
+        whole = tiny(tmp_path, "[load.turns]", "[load.turns]\ncycles = 1300\nmemory = 94")
+        (tmp_path / "a.toml").write_text((tmp_path / "a.toml").read_text().replace(
+            old, f'machines = ["e5-2698-v4"]\npackages = {packages}\n'))
+        whole = plan.read(tmp_path)
+        found = store.guest(plan.starts(plan.cells(whole, ["one"]))[0], whole).machine
+        assert found.power.uncore_w == times * m.power.uncore_w
+        assert (found.time.user_cycles_per_1000_insns, found.time.memory_permille) == (1300, 94)
+        assert dataclasses.replace(found, power=m.power, time=m.time) == m
+
+
+def test_hwp_is_of_a_column(guests: pool.Guests) -> None:
+    of = {column: store.guest(plan.starts([dataclasses.replace(
+        cell("hackbench", column), machine="e3-1240-v5")])[0], PLAN).machine
+        for column in ("i_pstate", "i_pstate-HWP")}
+    assert [m.hwp.present for m in of.values()] == [False, True]
+    assert dataclasses.replace(of["i_pstate-HWP"], hwp=of["i_pstate"].hwp) == of["i_pstate"]
+
+
+def good_answer(start: plan.Start) -> str:
+    """As a guest says it."""
+    columns = dict.fromkeys(c.column.name for c in start.cells)
+    return "\n".join(["vs:ready 1", *(line for name in columns for line in (
+        f"vs:begin {name}", *(f"cell {c.load.name} {c.parameter or '-'} {c.seed} {GOOD} "
+                             + " ".join("7" for _ in c.load.prints)
+                             for c in start.cells if c.column.name == name),
+        f"vs:end {name} 0")), "vs:exit 0", ""])
+
+
+def test_what_is_measured_is_kept(guests: pool.Guests, tmp_path: Path,
+                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it would be another; a guest that fails is started again."""
+    booted: list[boot.Config] = []
+    whole = tiny(tmp_path)
+    start = plan.starts(plan.cells(whole, ["one"]))[0]
+    guest, text = store.guest(start, whole), good_answer(start)
+
+    def outcome(of: pool.Guests) -> boot.Result | Fail | None:
+        return of.outcomes([guest])[0]
+
+    def fail(c: boot.Config, on_section: object) -> boot.Result:
+        booted.append(c)
+        (c.out / "results.log").write_text(text)
+        raise GuestError("it panicked")
+
+    def answer(c: boot.Config, on_section: object) -> boot.Result:
+        booted.append(c)
+        (c.out / "results.log").write_text(text)
+        result = boot.Result(0, boot.Answer(), 9, 1, "", {}, None)
+        result.answer.feed(text)
+        return result
+    assert guests.outcomes([guest], kept_only=True) == [None]
+    monkeypatch.setattr(pool, "boot", SimpleNamespace(**vars(boot) | {"run": fail}))
+    assert str(outcome(guests)) == "it panicked"
+    monkeypatch.setattr(pool, "boot", SimpleNamespace(**vars(boot) | {"run": answer}))
+    found = [store.Measured(), store.Measured()]
+    for measured in found:
+        result = outcome(guests)
+        assert isinstance(result, boot.Result)
+        store.read(start, result, 1, measured)
+    assert found[0] == found[1] and len(found[0].samples) == 6 and len(booted) == 2
+    (tmp_path / "base").write_text("other")
+    later = pool.Guests(guests.out, tmp_path / "archive", tmp_path / "qemu")
+    later.key(guest)
+    (tmp_path / "base").write_text("replaced while it runs")
+    assert "anew" in str(outcome(later)) and len(booted) == 3
+    outcome(later)
+    assert len(booted) == 4
+
+
+def test_half_an_answer_is_not_kept(guests: pool.Guests, tmp_path: Path) -> None:
+    """As a power cut may leave it."""
+    whole = tiny(tmp_path)
+    start = plan.starts(plan.cells(whole, ["one"]))[0]
+    guest = store.guest(start, whole)
+    out = guests.config(guest).out
+    out.mkdir(parents=True)
+    (out / "key").write_text(guests.key(guest))
+    for text, kept in ((good_answer(start), True), (good_answer(start)[:-30], False)):
+        (out / "results.log").write_text(text)
+        assert bool(guests.outcomes([guest], kept_only=True)[0]) == kept
+    (out / "results.log").unlink()
+    assert guests.outcomes([guest], kept_only=True) == [None]
+
+
+def test_only_packages_have_modules(guests: pool.Guests, monkeypatch: pytest.MonkeyPatch,
+                                    tmp_path: Path) -> None:
+    monkeypatch.setattr(store.kernels, "image", lambda kernel: (
+        tmp_path / "base", {"modules/00-msr.ko": b"msr"} if kernel.name == "stock" else {}))
+    for name, files in (("stock", {"modules/00-msr.ko": b"msr"}), ("base", {})):
+        start = plan.starts([cell("hackbench", name)])[0]
+        assert store.guest(start, PLAN).job.files == files
 
 
 MAKEFILE = """
@@ -256,7 +362,7 @@ def test_a_cell_without_a_line_has_failed(tmp_path: Path) -> None:
     answer = boot.Answer()
     answer.feed("\n".join((
         "vs:begin base", f"cell turns 1 1 {GOOD} 7 7", f"cell turns 1 2 {GOOD}", "no device",
-        f"cell end 1 2 {GOOD}", "vs:end base 0", "vs:begin ours", "chains=0 does not hold",
+        f"cell end 1 2 {GOOD}", "vs:end base 0", "vs:begin ours", "feature=NO_X does not hold",
         "vs:end ours 1", "vs:exit 1", "")))
     found = store.Measured()
     store.read(start, boot.Result(0, answer, 0, 0, "", {}, None), 1000, found)
@@ -266,7 +372,8 @@ def test_a_cell_without_a_line_has_failed(tmp_path: Path) -> None:
         "one/sapphire-rapids/turns:1/base, seed 2: 11 numbers instead of 13: the load prints "
         "result, p99 (no device)",
         "one/sapphire-rapids/end:1/base, seed 1: the guest did not come to it (no device)"]
-    assert len(found.failed) == 6 and all("chains=0 does not hold" in f for f in found.failed[2:])
+    assert len(found.failed) == 6
+    assert all("feature=NO_X does not hold" in text for text in found.failed[2:])
 
 
 def test_samples_are_kept_as_they_are(tmp_path: Path) -> None:
@@ -533,14 +640,13 @@ class Shell:
             program.parent.mkdir(parents=True, exist_ok=True)
             program.write_text(f"#!/bin/sh\n{text.format(root=root)}\n")
             program.chmod(0o755)
-        scripts = (initramfs.GUEST / "guest.sh", store.HERE / "cells.sh")
+        scripts = (initramfs.GUEST / "guest.sh", PROGRAMS / "programs.sh",
+                   store.HERE / "cells.sh")
         self.script = "\n".join(
             re.sub(r"(?<=[ \t=>(\"'])/(?=(sys|tmp|dev|proc|usr)\b)", f"{root}/",
-                   script.read_text()).replace(f". {root}/usr/lib/vs/bench.sh", "")
+                   script.read_text()).replace(f". {root}/usr/lib/vs/programs.sh", "")
             for script in scripts) + (
-                f"\nsleep() {{ :; }}\nPATH={root}/usr/bin:$PATH\n"
-                f"FEATURES={root}/sys/kernel/debug/sched/features\n"
-                f"TRACING={root}/sys/kernel/tracing\n")
+                f"\nsleep() {{ :; }}\nPATH={root}/usr/bin:$PATH\n")
 
     def __call__(self, text: str) -> list[str]:
         return subprocess.run(["busybox", "sh", "-c", f"{self.script}\n{text}"], text=True,
@@ -564,7 +670,8 @@ def test_settings_are_those_of_the_plan() -> None:
 def test_a_column_sets_only_what_it_names(shell: Shell) -> None:
     """All else is as the kernel began, whatever the column before has set."""
     before = {file: file.read_text() for file in shell.files}
-    both = "settings governor=performance idle=teo freq_max=1c chains=0 states=POLL,C1 hint=9"
+    both = ("settings governor=performance idle=teo freq_max=1c feature=NO_CHAINS states=POLL,C1 "
+            "hint=9")
     assert shell(f"prepare\n{both} || echo no") == []
     assert shell.values("scaling_governor") == {"performance"}
     assert shell.values("current_governor") == {"teo"} and shell.values("freq_max") == {"1c"}
@@ -581,8 +688,8 @@ def test_a_column_sets_only_what_it_names(shell: Shell) -> None:
 
 @pytest.mark.parametrize("word, file", [
     ("governor=performance", "policy1/scaling_governor"), ("idle=teo", "cpuidle/current_governor"),
-    ("freq_max=1c", "freq_max"), ("status=active", ""), ("chains=0", "features"),
-    ("choice=0", "features"), ("choice=2", ""), ("states=POLL,C9", ""), ("idle_poll=c02", ""),
+    ("freq_max=1c", "freq_max"), ("status=active", ""), ("feature=NO_CHAINS", "features"),
+    ("states=POLL,C9", ""), ("idle_poll=c02", ""),
     ("shallower=20", "cpu1/cpuidle/state2/disable"), ("limit=9", "cpu_dma_latency"), ("x=1", "")])
 def test_a_setting_that_does_not_hold(shell: Shell, word: str, file: str) -> None:
     """A write that changes nothing, and what the kernel does not have."""
@@ -657,8 +764,10 @@ def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
         "", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new", "work,30", "noise,30",
         "every,6,20,2", "timed,50,200,5", "4,600", "36,300", "poll", "handover", "timer", "signal",
         "tcp-rr", "pipe-io") if re.fullmatch(load.takes, word)]
-    stub = ('stopwatch() { echo "$*"; }; load() { echo "load $*"; }; value() { :; }; '
-            "pick() { :; }; ranks() { :; }; set -u; STEPS=7 TOP=38; ")
+    calls = "; ".join(f'{program}() {{ echo "$*"; }}' for program in (
+        "stopwatch", "pgbench", "kernbench", "dbench_once"))
+    stub = (f"{calls}; lateness() {{ :; }}; pick() {{ :; }}; ranks() {{ :; }}; set -u; "
+            "STEPS=7 TOP=38 SCRIPTS=/; ")
     said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]
     assert all(len(lines) == 1 and "unbound" not in lines[0] and "not set" not in lines[0]
                for lines in said), said

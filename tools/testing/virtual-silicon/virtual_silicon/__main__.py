@@ -16,13 +16,12 @@ def parser() -> argparse.ArgumentParser:
     from .machine import commands as machine
     from .readers import commands as readers
     from .studies import installed
-    from .studies.bench import commands as bench
     from .studies.demo import commands as demo
     from .studies.validation import validate
 
     top = argparse.ArgumentParser(prog="virtual-silicon", description=__doc__)
     sub = top.add_subparsers(required=True, metavar="COMMAND")
-    for part in (demo, guest, lab, installed, validate, bench, machine, readers):
+    for part in (demo, guest, lab, installed, validate, machine, readers):
         part.add(sub)
     return top
 

@@ -8,11 +8,11 @@
 # CHANGES: writes of the registers that ask for a clock which change their value. WAITED: ns that
 # tasks which could run waited for a CPU, in so many WAITS. NUMBERs: what the load prints.
 
-WORK=4
-. /usr/lib/vs/bench.sh
+. /usr/lib/vs/programs.sh
 
-OUTPUT=/tmp/output	# of stopwatch's command
 BEGAN=/tmp/began
+FEATURES=/sys/kernel/debug/sched/features
+TRACING=/sys/kernel/tracing
 DMA_LATENCY=/dev/cpu_dma_latency
 KNOBS="$CPU/intel_pstate/status
 	$CPU/cpufreq/policy[0-9]*/scaling_governor
@@ -27,6 +27,7 @@ prepare()
 	for file in $KNOBS; do
 		[ ! -e "$file" ] || echo "$(cat "$file") $file"
 	done >$BEGAN
+	[ ! -e $FEATURES ] || cat $FEATURES >$BEGAN.features
 	echo "msr == 0x199 || msr == 0x774 || msr == 0xc0010062" >$TRACING/events/msr/write_msr/filter
 	echo 4096 >$TRACING/buffer_size_kb
 	cd /usr/lib/vs
@@ -55,15 +56,10 @@ hold()
 	done
 }
 
-# NAME 1|0: of the scheduler, in a kernel that has it
+# NAME, or NO_NAME: of the scheduler
 feature()
 {
-	case $2 in
-	1)	word=$1 ;;
-	0)	word=NO_$1 ;;
-	*)	return 1 ;;
-	esac
-	put "$word" $FEATURES && grep -qw "$word" $FEATURES
+	put "$1" $FEATURES && grep -qw "$1" $FEATURES
 }
 
 # STATE,...: no others are used; each is there
@@ -99,9 +95,10 @@ restore()
 	while read -r began of; do
 		hold "$began" "$of" || return
 	done <$BEGAN
-	for name in CHAINS SIS_SHALLOW; do
-		! grep -q $name $FEATURES || feature $name 1 || return
-	done
+	[ ! -e $FEATURES ] || cmp -s $FEATURES $BEGAN.features ||
+		for name in $(cat $BEGAN.features); do
+			feature "$name" || return
+		done
 }
 
 # NAME=VALUE...; what is not named is as the kernel began
@@ -117,8 +114,7 @@ settings()
 		status=*)	hold "$value" $CPU/intel_pstate/status ;;
 		freq_max=*)	hold "$value" /sys/module/aperfmperf/parameters/freq_max ;;
 		idle_poll=*)	hold "$value" /sys/module/umwait/parameters/idle_poll ;;
-		chains=*)	feature CHAINS "$value" ;;
-		choice=*)	feature SIS_SHALLOW "$value" ;;
+		feature=*)	feature "$value" ;;
 		states=*)	states "$value" ;;
 		shallower=*)	shallower "$value" ;;
 		limit=*)	limit "$value" ;;

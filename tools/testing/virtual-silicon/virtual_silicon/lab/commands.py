@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import argparse
+import platform
 import re
 import time
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 from .. import cli, paths
 from ..errors import UsageError
-from ..guest import options
+from ..guest import initramfs, options
+from ..loads import HERE as PROGRAMS
 from ..progress import clock
 from ..text import publish, write_csv
-from . import claims, pages, picture, plan, results, store, table
+from . import claims, host, pages, picture, plan, published, results, store, table
 
 
 def add(sub: cli.Commands) -> None:
@@ -46,6 +49,12 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--out", type=Path, default=paths.BUILD / "lab")
     options.pool_options(one)
     one.set_defaults(run=command)
+
+    one = sub.add_parser("run-on-host", help="loads of the lab on this machine, which must not be "
+                         "used meanwhile; every setting is put back")
+    one.add_argument("-o", "--output", type=Path, default=paths.BUILD / "lab-host",
+                     help="directory for the tables")
+    one.set_defaults(run=on_host)
 
 
 def named(word: str) -> tuple[str, str]:
@@ -85,12 +94,14 @@ def chosen(whole: plan.Plan, args: argparse.Namespace) -> plan.Plan:
     return replace(whole, parts=parts)
 
 
-def counted(whole: plan.Plan) -> int:
-    """A line per part: guests, cells, question."""
-    for part in whole.parts.values():
-        cells = plan.cells(whole, [part.name])
-        print(f"{part.name:12} {part.tier:8} {len(plan.starts(cells)):3} guests {len(cells):4} "
-              f"cells  {part.question}")
+def counted(whole: plan.Plan, jobs: int) -> int:
+    """A line per part: guests, cells, minutes, question."""
+    for of in (*([part] for part in whole.parts.values()), list(whole.parts.values())):
+        cells = plan.cells(whole, [part.name for part in of])
+        starts = plan.starts(cells)
+        name, asks = ("all", "") if len(of) != 1 else (of[0].name, of[0].question)
+        print(f"{name:16} {len(starts):3} guests {len(cells):4} cells "
+              f"{sum(map(store.cost, starts)) / 60 / jobs:5.1f} min  {asks}".rstrip())
     return 0
 
 
@@ -160,7 +171,7 @@ def command(args: argparse.Namespace) -> int:
         print("\n".join([*map(str, changed), f"{len(changed)} documents changed"]))
         return 0
     if not args.words and not args.tier:
-        return counted(whole)
+        return counted(whole, args.jobs)
     wanted = chosen(booted(whole, args), args)
     if args.results and (wanted.parts.items() - whole.parts.items() or args.kernel or args.append):
         raise UsageError("--results: whole parts of the plan, without other options")
@@ -168,7 +179,7 @@ def command(args: argparse.Namespace) -> int:
     if args.picture and len(wanted.parts) > 1:
         raise UsageError("--picture: of one part, not " + ", ".join(wanted.parts))
     if args.dry:
-        return counted(wanted)
+        return counted(wanted, args.jobs)
     begin = time.monotonic()
     cells = plan.cells(wanted, list(wanted.parts))
     if args.samples:
@@ -188,6 +199,8 @@ def command(args: argparse.Namespace) -> int:
     publish(args.out / "losers.csv", table.HEAD,
             [row.cells() for row in table.losers(rows, wanted)],
             "Where judged columns are worse.", table.NOTE)
+    if any(name.startswith(published.PART) for name in wanted.parts):
+        published.write(rows, wanted, args.out)
     for part in wanted.parts.values() if args.picture else ():
         picture.draw(rows, part, args.picture)
     wrong = [*(f"FAILED {text}" for text in found.failed),
@@ -196,3 +209,21 @@ def command(args: argparse.Namespace) -> int:
                      f"{clock(time.monotonic() - begin)}: {args.out}/"
                      f"{{{','.join((*wanted.parts, 'losers'))}}}.csv"]))
     return int(bool(wrong))
+
+
+def on_host(args: argparse.Namespace) -> int:
+    """1 if a cell failed or a setting could not be put back."""
+    knobs = host.Knobs(Path("/"))
+    host.check(knobs)
+    out = args.output.resolve()
+    initramfs.compiled(PROGRAMS / "stopwatch.c", out)
+    initramfs.compiled(PROGRAMS / "disk.c", out, shared=True)
+    of, found, lost = host.run(knobs, partial(host.load, out, host.tsc_khz()), print,
+                               host.surroundings(out))
+    whole = plan.Plan({}, {}, host.LOADS, {"host": host.part(of)})
+    store.save(found.samples, out / "samples.csv")
+    publish(out / "host.csv", table.HEAD,
+            [row.cells() for row in table.rows(found.samples, whole)], platform.release(),
+            table.NOTE)
+    print("\n".join(f"FAILED {text}" for text in found.failed))
+    return int(bool(lost or found.failed))

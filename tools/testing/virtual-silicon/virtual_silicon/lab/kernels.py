@@ -17,14 +17,18 @@ from .plan import Kernel
 OUT = paths.BUILD / "kernels"
 
 
+def packages(kernel: Kernel) -> list[str]:
+    """Of Debian; from 7.3 on its modules have a package of their own."""
+    return [re.sub("-binary-", "-modules-", kernel.of), kernel.of] \
+        if kernel.of.startswith("linux-") and not kernel.of.endswith(".deb") else []
+
+
 def image(kernel: Kernel) -> tuple[Path, dict[str, bytes]]:
     """And the modules that a job needs."""
     if "/" in kernel.of or kernel.of.endswith(".deb"):
         return options.image(kernel.of, OUT)
-    if kernel.of.startswith("linux-"):
-        # From 7.3 on Debian's modules have a package of their own.
-        distribution.fetch(re.sub("-binary-", "-modules-", kernel.of), OUT)
-        found = distribution.unpack(distribution.fetch(kernel.of, OUT), OUT)
+    if names := packages(kernel):
+        found = distribution.unpack([distribution.fetch(name, OUT) for name in names][-1], OUT)
         return found.image, found.files()
     if kernel.config:
         return _built(kernel), {}

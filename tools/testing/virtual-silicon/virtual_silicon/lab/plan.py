@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import UsageError
+from ..loads import packages
 from ..machine import machine
 from . import variants
 
 HERE = Path(__file__).resolve().parent / "plans"
+LOADS = HERE / "loads.toml"
 TIERS = ("check", "release", "model")
 #: What a column may set, NAME=VALUE: settings() in cells.sh.
-SETTINGS = ("status", "freq_max", "idle_poll", "chains", "choice", "states", "shallower", "limit",
-            "hint")
+SETTINGS = ("status", "freq_max", "idle_poll", "feature", "states", "shallower", "limit", "hint")
 #: Measures that every cell has, and that a load may print.
 COMMON = ("result", "W", "mJ", "MHz", "wait us", "changes/s", "above/s", "below/s")
 PRINTED = ("-", "result", "W", "p50", "p99", "longest", "fall")
@@ -48,33 +49,37 @@ class Boot:
     kernel: str
     append: str = ""
     faults: str = ""
+    variant: str = ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """@idle: governor; without one the kernel's own. @set: NAME=VALUE, of SETTINGS. What is not
-    named is as the kernel began."""
+    """@variant: of the machine; @idle: governor; without one the kernel's own. @set: NAME=VALUE,
+    of SETTINGS. What is not named is as the kernel began."""
 
     name: str
     kernel: str
     append: str = ""
     faults: str = ""
+    variant: str = ""
     governor: str = "schedutil"
     idle: str = ""
     set: tuple[str, ...] = ()
 
     @property
     def boot(self) -> Boot:
-        return Boot(self.kernel, self.append, self.faults)
+        return Boot(self.kernel, self.append, self.faults, self.variant)
 
 
 @dataclass(frozen=True)
 class Load:
     """@run: shell, of which $N is the parameter and $SEED the seed; @takes: pattern of the
     parameter; @better: more or less of the result; @prints: what its last line has, in the order
-    of that; @before: once in a guest; @batch: loads that may share a guest; @cycles, @memory: of
-    the user code of 1000 instructions, and the permille of time that waits for memory, if not as
-    in the machine's [time], which loads are written for that do a number of steps."""
+    of that; @before: once in a guest; @seconds: of a host's core that a cell takes, about;
+    @cycles, @memory: of the user code of 1000 instructions, and the permille of time that waits
+    for memory, if not as in the machine's [time], which loads are written for that do a number of
+    steps. On real machines, @host: its parameters there; @programs: packages of recipe.txt that
+    it needs; @scratch: what it leaves in /tmp."""
 
     name: str
     title: str
@@ -84,17 +89,21 @@ class Load:
     better: str = "more"
     prints: tuple[str, ...] = ()
     before: str = ""
-    batch: str = "short"
+    seconds: float = 2.5
     cycles: int = 0
     memory: int = 0
     words: dict[str, str] = field(default_factory=dict, hash=False)
+    host: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
     """Rows of a table. @loads: NAME or NAME:PARAMETER; @over: columns that each is compared with;
     @judged: columns that are to be no worse; @tier: the run that has it; @power: whether it can
-    be read; @variants: of the model's assumptions, "" for the machine as it is; @holds: for
+    be read; @packages: watts are of all packages of the machine; @variants: of the model's
+    assumptions, "" for the machine as it is; @holds: for
     "COLUMN/COLUMN LOAD MEASURE" the least and most that the first may be over the second."""
 
     name: str
@@ -108,6 +117,7 @@ class Part:
     seeds: int = 3
     tier: str = "release"
     power: bool = True
+    packages: bool = False
     variants: tuple[str, ...] = ("",)
     holds: dict[str, list[float]] = field(default_factory=dict, hash=False)
 
@@ -123,6 +133,7 @@ class Cell:
     seed: int
     power: bool = True
     variant: str = ""
+    packages: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -149,8 +160,7 @@ class Plan:
         _each(where, "tier", [part.tier], TIERS)
         for word in part.loads:
             self.load(word, where)
-        _each(where, "variant", filter(None, part.variants),
-              (*variants.ASSUMPTIONS, *variants.COEFFICIENTS))
+        _each(where, "variant", filter(None, part.variants), variants.ALL)
         for of in part.holds:
             pair, load, measure = (*of.split(" ", 2), "", "")[:3]
             _each(f"{where}: holds", "column", pair.split("/")[:1], part.columns)
@@ -197,8 +207,25 @@ def _check_load(load: Load, where: str) -> None:
         if not re.fullmatch(load.takes, parameter):
             raise UsageError(f"{where}: words: no parameter {parameter or 'of none'}; it takes "
                              f"{load.takes or 'none'}")
+    _each(f"{where}: programs", "package in recipe.txt", load.programs, packages())
     if bool(load.takes) != bool(re.search(r"\$\{?N\b", load.run)):
         raise UsageError(f"{where}: run has $N if and only if the load takes a parameter")
+
+
+def _tables(file: Path, kinds: Iterable[str]) -> dict[str, Any]:
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file.name}: {error}") from error
+    _each(file.name, "table", data, kinds)
+    return data
+
+
+def on_hosts() -> dict[str, Load]:
+    """The loads of real machines, where there are no files of machines."""
+    found = {name: _made(Load, LOADS.name, name, row)
+             for name, row in _tables(LOADS, ["load"])["load"].items()}
+    return {name: load for name, load in found.items() if load.host}
 
 
 def read(directory: Path = HERE) -> Plan:
@@ -207,12 +234,7 @@ def read(directory: Path = HERE) -> Plan:
     found: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
     files: dict[tuple[str, str], str] = {}
     for file in sorted(directory.glob("*.toml")):
-        try:
-            data = tomllib.loads(file.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"{file.name}: {error}") from error
-        _each(file.name, "table", data, kinds)
-        for kind, rows in data.items():
+        for kind, rows in _tables(file, kinds).items():
             for name, row in rows.items():
                 if (kind, name) in files:
                     raise UsageError(f"{file.name}: {kind} {name} is in {files[kind, name]} too")
@@ -224,6 +246,7 @@ def read(directory: Path = HERE) -> Plan:
             _each(where, "kernel", [plan.columns[name].kernel], plan.kernels)
             _each(where, "setting", (word.partition("=")[0] for word in plan.columns[name].set),
                   SETTINGS)
+            _each(where, "variant", filter(None, [plan.columns[name].variant]), variants.ALL)
         elif kind == "load":
             _check_load(plan.loads[name], where)
         elif kind == "part":
@@ -241,7 +264,7 @@ def number(word: str, cpus: int) -> str:
 def cells(plan: Plan, parts: Sequence[str]) -> list[Cell]:
     """A repetition of a load comes after all others."""
     return [Cell(part.name, of, part.cpus, plan.columns[column], load, number(parameter, part.cpus),
-                 seed, part.power, variant)
+                 seed, part.power, variant, part.packages)
             for part in (plan.parts[name] for name in parts) for of in part.machines
             for variant in part.variants
             for column in part.columns for seed in range(1, part.seeds + 1)
@@ -262,7 +285,7 @@ class Start:
         """Of no two starts of a plan the same."""
         one = self.cells[0]
         what = repr((self.cpus, one.variant, self.boot, one.load.cycles, one.load.memory))
-        return (f"{one.part}-{self.machine}-{self.boot.kernel}-{one.load.batch}-"
+        return (f"{one.part}-{self.machine}-{self.boot.kernel}-"
                 + hashlib.sha256(what.encode()).hexdigest()[:4])
 
 
@@ -271,6 +294,6 @@ def starts(wanted: Iterable[Cell]) -> list[Start]:
     for cell in wanted:
         load = cell.load
         found.setdefault((cell.part, cell.machine, cell.variant, cell.cpus, cell.column.boot,
-                          load.batch, load.cycles, load.memory), []).append(cell)
+                          load.cycles, load.memory), []).append(cell)
     return [Start(of[0].machine, of[0].cpus, of[0].column.boot, tuple(of))
             for of in found.values()]

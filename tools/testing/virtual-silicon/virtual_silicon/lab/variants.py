@@ -30,11 +30,6 @@ def _scaled(part: str, name: str, by: float) -> Change:
     return change
 
 
-def as_it_is(m: Machine) -> Machine:
-    """The machine's file."""
-    return m
-
-
 #: What conclusions are tried under.
 ASSUMPTIONS: dict[str, Change] = {
     "kernel cycles x 0.5": _scaled("time", "kernel_cycles_per_1000_insns", 0.5),
@@ -46,8 +41,8 @@ ASSUMPTIONS: dict[str, Change] = {
     "worst exits": _time(latency="worst"),
 }
 
-#: What tables of the bench are tried under: coefficients a quarter less and more.
-COEFFICIENTS: dict[str, Change] = {"as it is": as_it_is} | {
+#: What published tables are tried under: coefficients a quarter less and more.
+COEFFICIENTS: dict[str, Change] = {
     f"{name} x {by}": _scaled(part, name, by)
     for part, names in (
         ("power", ("capacitance_nf", "leakage_w", "uncore_w", "v_min", "v_max")),
@@ -56,6 +51,11 @@ COEFFICIENTS: dict[str, Change] = {"as it is": as_it_is} | {
     for name in names for by in (0.75, 1.25)}
 
 
+#: HWP's rule is the model's, not Intel's; its efficient clock is assumed to be the lowest.
+ALL = ASSUMPTIONS | COEFFICIENTS | {"HWP": lambda m: replace(
+    m, hwp=replace(m.hwp, present=True, efficient_ratio=m.min_ratio))}
+
+
 def changed(m: Machine, variant: str) -> Machine:
     """By name; "": as it is."""
-    return (ASSUMPTIONS | COEFFICIENTS)[variant](m) if variant else m
+    return ALL[variant](m) if variant else m

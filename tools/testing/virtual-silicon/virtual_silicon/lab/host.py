@@ -11,19 +11,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
-from itertools import groupby
+from itertools import product
 from pathlib import Path
 from types import FrameType
 
-from ...errors import GuestError, UsageError
-from ...guest import boot
-from ...loads import HERE as SCRIPTS
-from .cells import SEEDS, Boot, Cell, Machine, Setting
-from .loads import LOADS, PACKAGES, WORK, Load, numbers
-from .runner import Failure, Result, Results, result
-from .tables import Table
+from ..errors import GuestError, UsageError
+from ..guest import boot
+from ..loads import HERE as SCRIPTS
+from ..loads import packages
+from . import plan, store
+from .plan import Cell, Column
+from .store import Sample
 
+#: Files of each package.
+PACKAGES = packages()
+LOADS = plan.on_hosts()
+SEEDS = 3
 #: Programs of PostgreSQL, and the user that Debian's package makes.
 _POSTGRES = next(file.removesuffix("pgbench") for files in PACKAGES.values()
                  for file in files if file.endswith("/pgbench"))
@@ -32,19 +35,21 @@ _OWNER = "postgres"
 DISK = "disk.so"
 #: Beside the loads' own.
 _SHELL = "busybox"
-_HERE = Boot("host")
 #: What can be compared without another boot, if the machine has it.
 CANDIDATES = (
-    Setting("base", _HERE), Setting("performance", _HERE, "performance"),
-    Setting("teo", _HERE, idle="teo"),
-    *(Setting(word, _HERE, freq_max=word)
+    Column("base", "host", idle="menu"), Column("performance", "host", governor="performance",
+                                                idle="menu"),
+    Column("teo", "host", idle="teo"),
+    *(Column(word, "host", idle="menu", set=(f"freq_max={word}",))
       for word in ("1c", "4c", "8c", "boost", "midpoint", "nominal")),
-    Setting("i_pstate", _HERE, "powersave", status="active"))
+    Column("i_pstate", "host", governor="powersave", idle="menu", set=("status=active",)))
 #: What the loads write, and first remove
 _SCRATCH = ("tmp/output", *dict.fromkeys(f"tmp/{name}" for load in LOADS.values()
                                          for name in load.scratch))
-#: More than a load takes. A counter that wraps meanwhile makes nearly 2^64 uJ.
-_WRAPPED_J = 1e12
+#: More than a machine takes. A counter that wraps meanwhile makes nearly 2^64 uJ.
+_WRAPPED_W = 1e9
+#: Beside what a load prints.
+MEASURES = ("result", "W", "mJ", "MHz")
 #: Until a server listens.
 _LISTENING_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -78,32 +83,34 @@ class Knobs:
         # scaling_setspeed, but for the governor userspace
         return {file: value for file, value in found.items() if value != "<unsupported>"}
 
-    def lacks(self, setting: Setting) -> str:
-        """Why a setting cannot be had; nothing if it can."""
+    def lacks(self, column: Column) -> str:
+        """Why a column cannot be had; nothing if it can."""
+        settings = dict(word.split("=") for word in column.set)
         governors = self.governors()
         offered = governors[0].with_name("scaling_available_governors").read_text().split()
-        if setting.status == "-" and setting.governor not in offered:
-            return f"governor {setting.governor} (there are: {' '.join(offered)})"
+        if "status" not in settings and column.governor not in offered:
+            return f"governor {column.governor} (there are: {' '.join(offered)})"
         idle = self.idle.with_name("available_governors")
-        if setting.idle not in (idle.read_text().split() if idle.exists() else ()):
-            return f"idle governor {setting.idle}"
-        if setting.status != "-" and not self.status.exists():
+        if column.idle not in (idle.read_text().split() if idle.exists() else ()):
+            return f"idle governor {column.idle}"
+        if "status" in settings and not self.status.exists():
             return "intel_pstate"
-        if setting.freq_max == "-":
+        if not (freq_max := settings.get("freq_max")):
             return ""
         if not self.freq_max.exists():
             return "aperfmperf.freq_max: not a kernel of this series"
         intel = "GenuineIntel" in (self.root / "proc/cpuinfo").read_text()
-        return "" if intel or setting.freq_max[-1] != "c" else f"freq_max {setting.freq_max}"
+        return "" if intel or freq_max[-1] != "c" else f"freq_max {freq_max}"
 
-    def apply(self, setting: Setting) -> None:
-        if setting.status != "-":
-            _put(self.status, setting.status)
+    def apply(self, column: Column) -> None:
+        settings = dict(word.split("=") for word in column.set)
+        if "status" in settings:
+            _put(self.status, settings["status"])
         for file in self.governors():
-            _put(file, setting.governor)
-        _put(self.idle, setting.idle)
-        if setting.freq_max != "-":
-            _put(self.freq_max, setting.freq_max)
+            _put(file, column.governor)
+        _put(self.idle, column.idle)
+        if "freq_max" in settings:
+            _put(self.freq_max, settings["freq_max"])
 
 
 def _put(file: Path, value: str) -> None:
@@ -176,17 +183,15 @@ def check(knobs: Knobs) -> None:
                          + " ".join(sorted(missing)))
 
 
-def _machine(knobs: Knobs, name: str) -> tuple[Machine, list[str]]:
-    """With the settings that it can have, and why others are left out."""
-    lacks = {setting: knobs.lacks(setting) for setting in CANDIDATES}
-    have = tuple(s for s, why in lacks.items() if not why)
-    if CANDIDATES[0] not in have:
-        why = lacks[CANDIDATES[0]]
+def columns(knobs: Knobs) -> tuple[list[Column], list[str]]:
+    """Those that it can have, and why others are left out."""
+    lacks = {column: knobs.lacks(column) for column in CANDIDATES}
+    if why := lacks[CANDIDATES[0]]:
         hint = f"; write passive to {knobs.status}" * (
             why.startswith("governor") and knobs.status.exists())
         raise UsageError(f"the baseline cannot be had: no {why}{hint}")
-    return (Machine(name, os.cpu_count() or 1, have),
-            [f"{setting.name}: no {why}" for setting, why in lacks.items() if why])
+    return ([column for column, why in lacks.items() if not why],
+            [f"{column.name}: no {why}" for column, why in lacks.items() if why])
 
 
 def tsc_khz(msr: Path = Path("/dev/cpu/0/msr")) -> int:
@@ -204,16 +209,18 @@ def tsc_khz(msr: Path = Path("/dev/cpu/0/msr")) -> int:
     return round((last - first) * 1_000_000 / (end - begin))
 
 
-def load(tools: Path, khz: int, cell: Cell) -> Result | Failure:
-    """One load by the guest's script, with the stopwatch and the disk's waits that are in
-    @tools. Writes of the registers that ask for a clock are not counted here."""
+def load(tools: Path, khz: int, cell: Cell) -> Sample:
+    """One load by the guest's shell, with the stopwatch and the disk's waits that are in
+    @tools. What needs a trace or counters of a guest is not measured. ValueError: it failed."""
     path = f"{tools}:{os.environ['PATH']}"
     process = subprocess.Popen(
-        ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./programs.sh; load "$@"; code=$?; '
-         'value "$1"; [ $code = 0 ] || tail -n 5 /tmp/output >&2 2>/dev/null; exit $code',
-         "load", cell.load.name, str(cell.parameter), str(cell.seed)],
-        cwd=SCRIPTS, env=os.environ | {"PATH": path, "SCRIPTS": str(SCRIPTS), "WORK": str(WORK),
-                                       "DISK": f"LD_PRELOAD={tools / DISK}"},
+        ["busybox", "sh", "-c", 'rm -f /tmp/output; . ./programs.sh; eval "$RUN"; code=$?; '
+         '[ "$PRINTS" = 0 ] || tail -n 1 $OUTPUT; '
+         '[ $code = 0 ] || tail -n 5 $OUTPUT >&2 2>/dev/null; exit $code'],
+        cwd=SCRIPTS, env=os.environ | {
+            "PATH": path, "SCRIPTS": str(SCRIPTS), "DISK": f"LD_PRELOAD={tools / DISK}",
+            "RUN": cell.load.run, "N": cell.parameter, "SEED": str(cell.seed),
+            "PRINTS": str(len(cell.load.prints))},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         start_new_session=True)
     try:
@@ -221,11 +228,15 @@ def load(tools: Path, khz: int, cell: Cell) -> Result | Failure:
     finally:
         _end(process.pid)
         process.wait()
-    found = result(cell, [str(process.returncode), "0", *out.split()], khz,
-                   " | ".join(said.strip().splitlines()), "")
-    if isinstance(found, Failure):
-        return found
-    return load(tools, khz, cell) if found.joules > _WRAPPED_J else replace(found, updates=None)
+    words = out.split()
+    try:
+        found = store.parse(cell, [str(process.returncode), *words[:5], *"00000", *words[5:]], khz)
+    except ValueError as error:
+        said = " | ".join(said.strip().splitlines())
+        raise ValueError(f"{error}" + f": {said}" * bool(said)) from None
+    if found.of["W"] > _WRAPPED_W:
+        return load(tools, khz, cell)
+    return Sample(cell, {name: found.of[name] for name in (*MEASURES, *cell.load.prints)})
 
 
 def _end(session: int) -> None:
@@ -289,44 +300,46 @@ def surroundings(tools: Path) -> Iterator[None]:
         subprocess.run(["rm", "-rf", *(f"/{name}" for name in _SCRATCH)], check=False)
 
 
-def parameters(load_: Load, cpus: int) -> Sequence[int]:
-    """As in guests, but for what is too small for a machine."""
-    return numbers(load_.sizes if load_.host is None else load_.host, cpus)
+def cells(column: Column, cpus: int, seed: int, names: Sequence[str] = tuple(LOADS)
+          ) -> list[Cell]:
+    """A pass over loads."""
+    return [Cell("host", "this", cpus, column, LOADS[name], parameter, seed) for name in names
+            for parameter in dict.fromkeys(plan.number(word, cpus) for word in LOADS[name].host)]
 
 
-def table(machine: Machine) -> Table:
-    return Table("host", f"{machine.name}, over its own schedutil and menu", (machine,), "base",
-                 tuple(s.name for s in machine.settings[1:]),
-                 tuple(name for name, load_ in LOADS.items() if parameters(load_, 1)))
+def part(of: Sequence[Column]) -> plan.Part:
+    """For a table: its own schedutil and menu are what all is over."""
+    return plan.Part("host", "", ("this",), 1, tuple(c.name for c in of), tuple(LOADS),
+                     judged=(), seeds=SEEDS)
 
 
-def run(knobs: Knobs, name: str, measure: Callable[[Cell], Result | Failure],
-        tell: Callable[[str], None], around: AbstractContextManager[None],
-        ) -> tuple[Machine, Results, list[str]]:
-    """And what could not be put back. @around: what the loads need. Settings take turns, so
+def run(knobs: Knobs, measure: Callable[[Cell], Sample], tell: Callable[[str], None],
+        around: AbstractContextManager[None]) -> tuple[list[Column], store.Measured, list[str]]:
+    """And what could not be put back. @around: what the loads need. Columns take turns, so
     that what changes over hours, like the temperature, changes all of them."""
-    machine, without = _machine(knobs, name)
+    of, without = columns(knobs)
     for line in without:
         tell(f"left out: {line}")
-    cells = [Cell(machine, setting, load_, parameter, seed)
-             for seed in range(1, SEEDS + 1) for setting in machine.settings
-             for load_ in LOADS.values()
-             for parameter in parameters(load_, machine.cpus)]
-    results: Results = {}
+    found = store.Measured()
     lost: list[str] = []
     try:
         with restored(knobs, lost) as saved, around:
-            for (seed, setting), some in groupby(cells, lambda cell: (cell.seed, cell.setting)):
-                tell(f"{seed} of {SEEDS}, {setting.name} ...")
+            for seed, column in product(range(1, SEEDS + 1), of):
+                tell(f"{seed} of {SEEDS}, {column.name} ...")
                 put_back(saved)
                 refused = ""
                 try:
-                    knobs.apply(setting)
+                    knobs.apply(column)
                 except OSError as error:
                     refused = str(error)
-                results |= {cell: Failure(refused, "") if refused else measure(cell)
-                            for cell in some}
+                for cell in cells(column, os.cpu_count() or 1, seed):
+                    try:
+                        if refused:
+                            raise ValueError(refused)
+                        found.samples.append(measure(cell))
+                    except ValueError as error:
+                        found.failed.append(f"{cell}: {error}")
     finally:
         for line in lost:
             tell(f"not put back: {line}")
-    return machine, results, lost
+    return of, found, lost

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0
-"""The tables of the series' models, measured in guests: README.md beside this file."""
