@@ -18,7 +18,6 @@ README = paths.TOP / "README.md"
 EVIDENCE = paths.TOP / "docs/evidence.md"
 RESULTS = paths.TOP / "results"
 SCHEDUTIL = paths.TOP / "tools/testing/schedutil-sim/README.md"
-STUDIES = paths.TOP / "tools/testing/virtual-silicon/virtual_silicon/studies"
 
 
 def said(pattern: str, document: Path = README) -> tuple[str, ...]:

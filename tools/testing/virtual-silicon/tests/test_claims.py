@@ -18,7 +18,7 @@ PLAN = """
 kernel = "base"
 [column.ours]
 kernel = "base"
-set = ["chains=0"]
+set = ["feature=NO_X"]
 [load.turns]
 title = "turns"
 takes = '\\d+|n/2'
