@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, doctor, explain, freq, idle, man, probe, record, replay, states, texts
+from . import VERSION, doctor, explain, form, freq, idle, man, probe, record, replay, states, texts
 from .errors import Fail
 from .events import Source
 
@@ -182,6 +182,8 @@ def _add_probe(commands: Commands) -> None:
                      help="about how long to measure (default: 60)")
     sub.add_argument("-o", "--output", type=Path, metavar="FILE",
                      help="ask on the terminal, once the text is shown, whether to write it here")
+    sub.add_argument("--fields", action="store_true",
+                     help="list all that the text may say, and measure nothing")
     sub.set_defaults(run=_probe)
 
 
@@ -321,6 +323,9 @@ def _explain(args: argparse.Namespace) -> int:
 
 
 def _probe(args: argparse.Namespace) -> int:
+    if args.fields:
+        print("\n".join(f"{name:20} {about}" for name, about in form.fields()))
+        return 0
     if args.output and not sys.stdin.isatty():
         raise Fail("-o asks on a terminal before it writes; there is none: leave it out, the text"
                    " goes to standard output")

@@ -155,6 +155,16 @@ TABLES: dict[str, dict[str, Key]] = {
 ARRAYS = ("state", "change", "busy", "handover")
 
 
+def fields() -> Iterator[tuple[str, str]]:
+    """All that a file may say, and what each is."""
+    for table, keys in TABLES.items():
+        if table == "registers":
+            yield table, ("numbers and values of one CPU's, none of which has a serial number: "
+                          f"Intel {', '.join(map(hex, INTEL))}; AMD {', '.join(map(hex, AMD))}")
+        else:
+            yield from ((f"{table}.{key}".lstrip("."), of.about) for key, of in keys.items())
+
+
 def _wrong(where: str, key: Key, value: object) -> str:
     """What is wrong with a value; nothing if all is well."""
     if key.many:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from . import VERSION
+from . import VERSION, form
 
 LEFT_OUT = (argparse._SubParsersAction, argparse._HelpAction)
 EXAMPLES = (
@@ -48,6 +48,9 @@ def page(parser: argparse.ArgumentParser, commands: dict[str, argparse.ArgumentP
     for name, sub in commands.items():
         lines += [f".SH CPUWHY {quote(name.upper())}", quote(sub.description or "")]
         lines += _arguments(sub)
+    lines.append(".SH FIELDS OF A PROBE")
+    for name, about in form.fields():
+        lines += [".TP", f"\\fB{quote(name)}\\fR", quote(about)]
     lines.append(".SH EXAMPLES")
     for about, command in EXAMPLES:
         lines += [".TP", quote(about), ".br", f"\\fB{quote(command)}\\fR"]

@@ -13,12 +13,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from cpuwhy import doctor, form, measure, probe
+from cpuwhy import cli, doctor, form, man, measure, probe
 from cpuwhy.errors import Fail
 from cpuwhy.guard import Guard
 
 CPU = "sys/devices/system/cpu"
-PAGE = Path(__file__).resolve().parents[4] / "docs/probe.md"
 NAME = "Intel(R) Xeon(R) Platinum 8592+"
 #: What must not come out, wherever it is planted.
 SECRETS = ("5CD1234XYZ", "52:54:00:12:34:56", "erikas-laptop", "erika", "192.0.2.77",
@@ -141,12 +140,18 @@ def test_check_refuses(old: str, new: str, said: str, tmp_path: Path) -> None:
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
-def test_the_document_lists_every_field() -> None:
-    """And nothing else."""
-    listed = set(re.findall(r"^\| `([^`]+)`", PAGE.read_text(), re.M))
+def test_every_field_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing else: by --fields, without root, and in the manual page."""
     fields = {f"{table}.{key}" if table else key for table, keys in form.TABLES.items()
-              for key in keys if table != "registers"}
-    assert listed == fields | {"registers"}
+              for key in keys if table != "registers"} | {"registers"}
+    assert cli.main(["probe", "--fields"]) == 0
+    listed = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert {name for name, _ in listed} == fields and len(listed) == len(fields)
+    assert all(f"{number:#x}" in about for name, about in listed if name == "registers"
+               for number in (*form.INTEL, *form.AMD))
+    top = cli.parser()
+    page = man.page(top, cli.subcommands(top)).replace("\\-", "-").replace("\\&", "")
+    assert all(f"\\fB{name}\\fR\n{about}" in page for name, about in listed)
 
 
 @pytest.mark.parametrize("name, uid, said", [

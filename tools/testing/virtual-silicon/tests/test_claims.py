@@ -184,6 +184,14 @@ def test_wrong_claims(tmp_path: Path, text: str, said: str) -> None:
     assert str(refused.value).startswith("claims.toml: a.md: ") and said in str(refused.value)
 
 
+def test_numbers_without_a_claim() -> None:
+    text = ("makes 1,200 hops, for 2 % more; 4.5 W\nof 3 CPUs\n<!-- csv: a.csv -->\n| 7.5 |\n"
+            "<!-- end -->\n    7.6\n`7.7` [a](b-7.8.md) E5-2698 6.12.1")
+    claim = claims.Claim("a.md", "for N % more", (ROW,))
+    assert claims.unclaimed("a.md", [claim], text) == ["1,200", "4.5", "6.12.1"]
+    assert claims.unclaimed("b.md", [claim], text) == ["1,200", "2", "4.5", "6.12.1"]
+
+
 def test_new_numbers_are_set(whole: plan.Plan, file: Path, tables: sqlite3.Connection) -> None:
     """Where the old ones do not hold, as these are written; others stay."""
     found = check(whole, [file], tables, "hops N N times, N %, N J", (
@@ -202,9 +210,9 @@ def rows(whole: plan.Plan, file: Path) -> list[table.Row]:
 TABLE = """\
 | | ours |
 |---|---|
-| one turn | 20.0, 1.30* |
-| `turns:n/2` | 0.90*, 1.02 |
-| `end` | 10.0, - |
+| one turn | 20.0; 1.30* |
+| `turns:n/2` | 0.90*; 1.02 |
+| `end` | 10.0; - |
 """
 
 
@@ -226,7 +234,7 @@ def test_tables_of_documents(whole: plan.Plan, file: Path, tables: sqlite3.Conne
 @pytest.mark.parametrize("mark, said", [
     ("lab: one; columns ours base; loads end turns:1; measures result",
      "|  | ours | base |\n| --- | --- | --- |\n| `end`, ms | 8.2 | 82 |\n"
-     "| one turn, 1/s | 2100 | 105 |\n"),
+     "| one turn, 1/s | 2,100 | 105 |\n"),
     ("csv: replay/cells.csv; columns what, energy closed %",
      "| what | energy closed % |\n| --- | --- |\n| A | +18.4% |\n| B | -2% |\n"),
     ("lab: losers over base",

@@ -37,6 +37,11 @@ FORMS: dict[str, Callable[[float], float]] = {
 ENDS: dict[str, Callable[[Sequence[float]], float]] = {"least": min, "most": max}
 _NAME = re.compile(rf"(?:({'|'.join(ENDS)}) )?(?:({'|'.join(filter(None, FORMS))}) )?"
                    r"([^ /]+)/([^/]+)/([^ /]+)/([^ /]+)(?: (?!over )(.+?))?(?: over (\S+))?")
+#: Measured, most likely: with a decimal point, with thousands, of per cent
+_LIKELY = re.compile(r"(?<![\w.,-])(?:\d[\d,]*(?:\.\d+)+(?![\w.])|\d+(?= %)|\d{1,3}(?:,\d{3})+)")
+#: Tables of pages.py, code, links
+_NO_SENTENCE = re.compile(r"^<!-- (?:lab|csv): .*?^<!-- end -->$|^    .*?$|```.*?```|`[^`]*`|"
+                          r"\]\([^)]*\)", re.M | re.S)
 _NUMBER = r"([-+−]?\d[\d,]*(?:\.\d+)?)"
 
 Key = tuple[str, str, str, str, str]
@@ -107,7 +112,11 @@ def parsed(said: str) -> float:
 
 def load(file: Path = FILE) -> list[Claim]:
     out = []
-    for document, rows in tomllib.loads(file.read_text(encoding="utf-8")).items():
+    try:
+        documents = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file.name}: {error}") from error
+    for document, rows in documents.items():
         for says, of in rows.items():
             claim = Claim(document, says, tuple(of))
             if len(of) != (wanted := len(re.findall(r"\bN\b", says))) or not of:
@@ -120,6 +129,15 @@ def load(file: Path = FILE) -> list[Claim]:
                                      f"{', '.join((*ENDS, *filter(None, FORMS)))} or nothing")
             out.append(claim)
     return out
+
+
+def unclaimed(name: str, claims: Iterable[Claim], text: str) -> list[str]:
+    """Numbers of sentences that look measured and have no claim."""
+    covered = [match.span() for claim in claims if claim.file == name
+               for match in claim.found(text)]
+    covered += [match.span() for match in _NO_SENTENCE.finditer(text)]
+    return [match[0] for match in _LIKELY.finditer(text)
+            if not any(start <= match.start() < end for start, end in covered)]
 
 
 def database(directory: Path = results.DIR) -> sqlite3.Connection:

@@ -35,6 +35,12 @@ def lines(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
                    (head, ["---"] * len(head), *body))
 
 
+def shown(number: float) -> str:
+    """Four digits."""
+    rounded = float(f"{number:.4g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:g}"
+
+
 def label(load: plan.Load, word: str) -> str:
     """What a load is called."""
     return load.words.get(word.partition(":")[2], f"`{word}`")
@@ -55,7 +61,7 @@ def over(rows: Rows, whole: plan.Plan, part: plan.Part, base: str, columns: Sequ
                 continue
             of = 1 / row.ratio if measure == "result" and row.less else row.ratio
             out.append(f"{of:.{1 if of >= 9.95 else 2}f}" + "*" * (row.verdict == "worse"))
-        return ", ".join(out)
+        return "; ".join(out)
     return lines(["", *columns], [
         [", ".join(([machine] if len(part.machines) > 1 else [])
                    + [label(whole.load(load, part.name)[0], load)]),
@@ -75,7 +81,7 @@ def medians(rows: Rows, whole: plan.Plan, part: plan.Part, columns: Sequence[str
 
     def cell(machine: str, load: str, column: str) -> str:
         found = [by.get(((machine, load, column), measure)) for measure in measures]
-        return ", ".join(f"{statistics.median(values):.4g}" if values else "-" for values in found)
+        return "; ".join(shown(statistics.median(values)) if values else "-" for values in found)
     return lines(["", *columns], [
         [", ".join(([machine] if len(part.machines) > 1 else [])
                    + [label(whole.load(load, part.name)[0], load)])
