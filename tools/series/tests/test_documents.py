@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from virtual_silicon.lab import claims, pages, plan
+from virtual_silicon.lab import claims, pages, plan, results
 
-from .. import paths
+from .. import paths, targets
 
 README = paths.TOP / "README.md"
 CLAIMS = claims.load()
@@ -79,6 +79,16 @@ def test_marks_are_of_the_plan() -> None:
     assert len(marks) > 10
     for mark in marks:
         pages.made(mark, whole, [])
+
+
+@pytest.mark.parametrize("file", sorted(results.DIR.rglob("*.csv")),
+                         ids=lambda p: str(p.relative_to(results.DIR)))
+def test_a_table_that_is_not_of_the_lab_says_how_it_is_made(file: Path) -> None:
+    head, *_ = file.read_text("utf-8").splitlines()
+    if file.name not in (*results.SAMPLES.values(), "losers.csv") or file.parent != results.DIR:
+        assert head.startswith(("# command: ", "# command of v2: ")), head
+        if head.startswith("# command: "):
+            assert set(re.findall(r"\bmake ([a-z-]+)", head)) <= targets.TARGETS.keys()
 
 
 def tracked(pattern: str) -> list[Path]:

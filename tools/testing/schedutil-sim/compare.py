@@ -45,7 +45,7 @@ def run(out: Path, variant: str, *words: str) -> str:
 
 
 def write(file: Path, *rows: Sequence[object]) -> None:
-    """A table with its head; make figures takes it into results."""
+    """A table; its copy in results/ says at its head how it is made."""
     with file.open("w", encoding="ascii") as to:
         csv.writer(to, lineterminator="\n").writerows(rows)
 

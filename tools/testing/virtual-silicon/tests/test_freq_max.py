@@ -76,4 +76,4 @@ def test_results_have_the_table(rows) -> None:
     freq_max.write(rows, text)
     assert len(text.getvalue().splitlines()) > 15
     assert (paths.ROOT / "results/freq-max.csv").read_text(encoding="utf-8").endswith(
-        text.getvalue()), "make figures brings results/freq-max.csv up to date"
+        text.getvalue()), "the head of results/freq-max.csv has its command"

@@ -24,7 +24,7 @@ def ends(values: Sequence[float], form: str = "g") -> list[str]:
 
 
 def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]], *notes: str) -> None:
-    """A table as data, with remarks above it; make figures adds command and version."""
+    """A table as data, with remarks above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"# {line}\n" for note in notes for line in textwrap.wrap(note, 98))

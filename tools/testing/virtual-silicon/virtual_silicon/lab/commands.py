@@ -153,7 +153,7 @@ def judged(args: argparse.Namespace) -> int:
         print("\n".join(claims.check(of(args)).set()))
     found = claims.check(of(args))
     problems = found.problems()
-    for line in found if args.list else problems:
+    for line in map(str, found) if args.list else problems:
         print(line)
     print(f"{len(list(found))} numbers in {len(found.claims)} sentences, {len(problems)} do not "
           "hold")
