@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from guests import Guests
-
 from virtual_silicon import paths
 from virtual_silicon.guest.boot import Result
 

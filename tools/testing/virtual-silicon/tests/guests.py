@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import scenarios
-
 from virtual_silicon import paths
 from virtual_silicon.guest import boot, initramfs, pool
 from virtual_silicon.guest.job import Job

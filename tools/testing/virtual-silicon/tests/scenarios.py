@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from parts import PARTS
-
 from virtual_silicon.guest.job import Job
 from virtual_silicon.machine import intel
 from virtual_silicon.machine.machine import Machine

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 from guests import Guests, each, window
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs, turbostat
 

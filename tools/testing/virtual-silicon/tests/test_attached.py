@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from cpuwhy import texts, turbo
 from virtual_silicon.errors import UsageError
 from virtual_silicon.machine import convert, intel, machine

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import paths
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot

@@ -9,7 +9,6 @@ import guests
 import pytest
 from guests import each
 from scenarios import C02_KHZ, C02_LOADS, C02_WAKEUPS, IDLE_POLL, IDLE_STATES
-
 from virtual_silicon.guest import boot
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace

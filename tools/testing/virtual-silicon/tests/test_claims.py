@@ -8,7 +8,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon.errors import UsageError
 from virtual_silicon.lab import claims, pages, plan, store, table
 

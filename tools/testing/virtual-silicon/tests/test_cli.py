@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import cli, paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest.job import Job

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import paths
 from virtual_silicon.studies.demo import compare
 

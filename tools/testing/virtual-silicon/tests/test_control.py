@@ -8,7 +8,6 @@ import statistics
 import pytest
 from guests import Guests, each, window
 from scenarios import BIAS_MARKS, POWER_LIMIT_W, PREFERENCE_MARKS, ROUND_TRIPS
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import intel, machine
 from virtual_silicon.readers import sysfs, trace, turbostat

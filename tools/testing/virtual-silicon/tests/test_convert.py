@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from parts import PARTS
-
 from cpuwhy import texts
+from parts import PARTS
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest.boot import Result

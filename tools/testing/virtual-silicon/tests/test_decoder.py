@@ -13,7 +13,6 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-
 from virtual_silicon.studies.freq_max import decoder
 
 #: Registers without which a row is not compared, by model.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from virtual_silicon import paths
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest import boot, qmp

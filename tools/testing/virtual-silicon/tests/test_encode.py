@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
 from cpuwhy import turbo
 from virtual_silicon.machine import amd, intel, machine, qapi
 from virtual_silicon.machine.machine import Machine, Turbo

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from scenarios import SIGN_KHZ, SIGN_STATES, sign_mark
-
 from virtual_silicon.machine import break_even, machine
 from virtual_silicon.readers import trace
 

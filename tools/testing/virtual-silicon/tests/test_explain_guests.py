@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from guests import Guests, each
-from scenarios import EXPLAINED, PLANTED, REGISTERS
-
 from cpuwhy import explain, texts
 from cpuwhy.case import Case
+from guests import Guests, each
+from scenarios import EXPLAINED, PLANTED, REGISTERS
 from virtual_silicon.guest.boot import Result
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from cpuwhy import explain, texts, turbo
 from cpuwhy.case import Case
 from virtual_silicon.machine import amd, intel, machine

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 from guests import Guests, each, window
 from scenarios import FAMILY_MACHINES, MARKS, STOCK_MACHINES
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace, turbostat

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from guests import Guests, events, window
-
 from virtual_silicon.errors import UsageError
 from virtual_silicon.guest import boot, qmp
 from virtual_silicon.guest.boot import Result

@@ -9,7 +9,6 @@ import pytest
 from guests import events
 from scenarios import CRAWL, SHARING_MARK, SHARING_TASKS, WRITES_CPB
 from test_invariance import state
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs

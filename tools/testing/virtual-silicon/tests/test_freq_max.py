@@ -7,7 +7,6 @@ import io
 import re
 
 import pytest
-
 from cpuwhy import turbo
 from virtual_silicon import paths
 from virtual_silicon.studies.freq_max import parts as freq_max

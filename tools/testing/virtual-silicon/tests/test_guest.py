@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import text
 from virtual_silicon.errors import GuestError, MissingError
 from virtual_silicon.guest import initramfs

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
 from virtual_silicon import progress
 from virtual_silicon.errors import GuestError
 from virtual_silicon.guest import boot

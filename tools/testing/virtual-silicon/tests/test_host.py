@@ -201,7 +201,8 @@ def test_settings_that_are_refused(knobs: host.Knobs, monkeypatch: pytest.Monkey
     told: list[str] = []
     _, found, lost = host.run(knobs, lambda cell: store.Sample(cell, {}), told.append,
                               nullcontext())
-    assert found.failed and all("/8c, seed" in text and "freq_max: 8c: Device or resource busy" in text
+    assert found.failed and all("/8c, seed" in text
+                                and "freq_max: 8c: Device or resource busy" in text
                                 for text in found.failed)
     assert "8c" not in {sample.cell.column.name for sample in found.samples}
     assert len(lost) == 1 and "rate_limit_us: 77: Device or resource busy" in lost[0]
@@ -298,7 +299,8 @@ def test_passes_on_the_host() -> None:
     found = [cell.key[2] for cell in host.cells(host.CANDIDATES[0], 8, 1)]
     assert {"tbench:1", "tbench:4", "kernbench:2", "kernbench:8", "pipe:2000"} <= set(found)
     assert len(found) == len(set(found)) and "c02hack:1" not in found
-    assert [cell.key[2] for cell in host.cells(host.CANDIDATES[0], 2, 1, ["tbench"])] == ["tbench:1"]
+    of = host.cells(host.CANDIDATES[0], 2, 1, ["tbench"])
+    assert [cell.key[2] for cell in of] == ["tbench:1"]
     assert host.part(host.CANDIDATES).over == ("base",)
 
 

@@ -7,7 +7,6 @@ import re
 
 import pytest
 from scenarios import FREQ_MAX, HOSTILE_PARAMETERS, HOSTILE_WRITES
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
 

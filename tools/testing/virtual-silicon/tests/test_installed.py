@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from virtual_silicon.guest import boot, job
 from virtual_silicon.studies import installed
 

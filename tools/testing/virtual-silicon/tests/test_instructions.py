@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from virtual_silicon.guest.boot import Result
 
 CASES = 5

@@ -18,7 +18,6 @@ from scenarios import (
     TOGGLES,
     WORDS,
 )
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, turbostat

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from guests import Guests, each, window
 from scenarios import KIND_MARKS, SMT_MARKS
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine, ssdt
 from virtual_silicon.readers import sysfs, turbostat

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from virtual_silicon import paths
 from virtual_silicon.errors import Fail, GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool

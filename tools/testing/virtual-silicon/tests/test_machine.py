@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from virtual_silicon import paths
 from virtual_silicon.errors import MachineError, UsageError
 from virtual_silicon.machine import machine, qapi

@@ -15,7 +15,6 @@ import pytest
 from guests import Guests, each
 from scenarios import AMD_MODES, GOVERNED_MS, INTEL_MODES, MIXED, MOVES, MOVING_KHZ, SCENARIOS
 from test_invariance import state
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.machine.machine import Machine

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from guests import Guests, each, events, window
 from scenarios import HOUR_MARK, HOUR_S, SCENARIOS, SPEEDS_KHZ, STOCK_MACHINES
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine, ssdt
 from virtual_silicon.readers import sysfs, trace

@@ -7,7 +7,6 @@ import pytest
 from guests import each
 from parts import PARTS, idle_table
 from scenarios import PART_MACHINES
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs, turbostat
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from guests import Guests
-
 from virtual_silicon import paths
 from virtual_silicon.errors import GuestError
 from virtual_silicon.guest import boot, initramfs

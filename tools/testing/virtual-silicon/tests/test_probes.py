@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
 from cpuwhy import form, turbo
 from virtual_silicon import paths
 from virtual_silicon.errors import Fail, MissingError, UsageError

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 from guests import Guests
-
 from virtual_silicon.guest import boot
 from virtual_silicon.readers import trace
 

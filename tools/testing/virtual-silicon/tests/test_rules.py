@@ -12,7 +12,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon import paths
 from virtual_silicon.guest import boot
 from virtual_silicon.machine import machine, qapi

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 from scenarios import SCHEDUTIL_REFUSED
-
 from virtual_silicon.guest.boot import Result
 
 pytestmark = pytest.mark.boots("schedutil")

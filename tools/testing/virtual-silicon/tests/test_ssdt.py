@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon.errors import GuestError
 from virtual_silicon.machine import machine, ssdt
 

@@ -15,7 +15,6 @@ from parts import PARTS as READ
 from parts import idle_table
 from scenarios import MARKS, RESIDENCY_MARK, STOCK_MACHINES
 from test_families import PARTS
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace, turbostat

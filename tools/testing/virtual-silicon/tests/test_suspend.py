@@ -12,7 +12,6 @@ import re
 import pytest
 from scenarios import SUSPEND_KHZ
 from test_invariance import state
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
 

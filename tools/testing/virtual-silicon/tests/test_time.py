@@ -20,7 +20,6 @@ from scenarios import (
     WINDOWS_S,
     limit_value,
 )
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.readers import sysfs, trace

@@ -8,7 +8,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-
 from virtual_silicon.errors import UsageError
 from virtual_silicon.readers import plot, trace
 

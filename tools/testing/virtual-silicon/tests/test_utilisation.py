@@ -11,7 +11,6 @@ from __future__ import annotations
 import pytest
 from guests import Guests
 from scenarios import KINDS_KHZ, KINDS_MARKS, LIMITED_RATIO, OFF_SELFTESTS
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.machine import machine
 from virtual_silicon.studies.invariance import pelt

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from virtual_silicon.errors import GuestError, UsageError
 from virtual_silicon.guest import boot
 from virtual_silicon.guest.boot import Result

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from guests import each
 from scenarios import FAMILY_MACHINES, IDLE_STATES, MIXED, STOCK_MACHINES
-
 from virtual_silicon.guest.boot import Result
 from virtual_silicon.readers import sysfs
 

@@ -109,7 +109,8 @@ def agreements(rows: Sequence[Row], plan: Plan, cells: Sequence[Published]) -> l
 
 def write(rows: Sequence[Row], plan: Plan, out: Path) -> None:
     of = agreements(rows, plan, read())
-    publish(out / "agreement.csv", HEAD, [a.row() for a in of], "Agreement with what was published. "
+    publish(out / "agreement.csv", HEAD, [a.row() for a in of],
+            "Agreement with what was published. "
             f"Directions: of published ratios that are more than {NEAR:.0%} from 1.")
     publish(out / "other-direction.csv", ("table", "load", "column", "published", "here"), [
         [p.title, p.load, p.column, f"{p.value:.2f}", f"{ours:.2f}"] for p, ours in of[-1].pairs
