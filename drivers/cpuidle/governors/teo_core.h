@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Timer events oriented CPU idle governor: the arithmetic
+ * Timer events oriented CPU idle governor: what it knows, learns and decides
  *
- * Pure functions: nothing here reads a clock or a CPU, so the governor, its KUnit
- * test and programs in user space share this file. Times are in ns.
+ * Nothing here reads a clock or a CPU, so the governor, its KUnit test and programs
+ * in user space share this file. Times are in ns.
  */
 #ifndef _CPUIDLE_TEO_CORE_H
 #define _CPUIDLE_TEO_CORE_H
@@ -11,118 +11,149 @@
 #include <linux/bitops.h>
 #include <linux/cpuidle.h>
 #include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 
 #include "gov.h"
 
-/* A gain of 1: an idle time of twice what the state needs. */
-#define TEO_ONE			4096
+/*
+ * The price of work that waits, in quarters of the exit latency. With recorded idle
+ * times it is the largest that took at most 1 % more energy than the best of menu and
+ * two other versions of this governor, on each of ten tables of states.
+ */
+#define TEO_PRICE	9
 
-/* An idle time counts up to this many times what the state needs. */
-#define TEO_MOST		3
+/* An idle time counts up to so many times T, or a single one outweighs many (recorded). */
+#define TEO_MOST	3
 
-/* The highest score: a dozen idle times of half of what the state needs undo it. */
-#define TEO_SCORE_MOST		(TEO_ONE / 2)
+/* Means are over some 1 << TEO_MEMORY idle times, fewer at first; 4 forgets too late. */
+#define TEO_MEMORY	3
 
-/* The cost of work that waits for the exit, in quarters of the exit latency. */
-#define TEO_PRICE		9
+/* A tick is assumed to cost four times what it costs to stop it. */
+#define TEO_TICK_SHIFT	2
 
-/* Means are over about 1 << TEO_MEMORY events, fewer at first. */
-#define TEO_MEMORY		4
+/* Ticks or time limits in a row after which the timer alone decides; two may be chance. */
+#define TEO_NETS	3
 
-/* A tick costs an exit and an entry: assumed to be four times a stop of the tick. */
-#define TEO_TICK_SHIFT		2
-
-/* It is kept in vain for at most this time, however far the timer is. */
-#define TEO_VAIN_MOST		(2LL * NSEC_PER_SEC)
+/* The tick is kept in vain for at most this long; without it, always if no timer is set. */
+#define TEO_VAIN_MOST	(2LL * NSEC_PER_SEC)
 
 /* The states, and one for the tick. */
-#define TEO_COLUMNS		(CPUIDLE_STATE_MAX + 1)
+#define TEO_COLUMNS	(CPUIDLE_STATE_MAX + 1)
 
-/* Classes of idle times, each four times as long as the one before. */
-#define TEO_CLASSES		7
+/* Classes of idle times: up to 33 us, 0.5 ms, 8 ms, and longer. More gained nothing. */
+#define TEO_CLASSES	4
 
-#define TEO_RECIPROCAL_SHIFT	26
-#define TEO_SUM_SHIFT		10	/* of sums of idle times, about 1 us */
+/* Situations of one idle time that are learned from: the first, and one after a tick. */
+#define TEO_PENDING	2
 
-/**
- * struct teo_column - the idle time T that a state needs
- * @needed: T
- * @reciprocal: TEO_ONE << TEO_RECIPROCAL_SHIFT over T
- */
-struct teo_column {
-	s64 needed;
-	u64 reciprocal;
+/* How an idle time ended, as far as that predicts the next one. */
+enum teo_end {
+	TEO_OTHER,
+	TEO_TIMER,
+	TEO_NET,	/* own tick or time limit, no task: it continues */
+	TEO_END_NR
 };
 
 /**
- * struct teo_table - the idle states and the tick
- * @nr_states: number of idle states
- * @column: the states, then the tick
+ * struct teo_table - the idle times that states and tick need
+ * @nr_states: number of states
+ * @deep: first column for which the time to the next timer is worth a look
+ * @needed: T of the states, then of the tick
  */
 struct teo_table {
 	int nr_states;
-	struct teo_column column[TEO_COLUMNS];
+	int deep;
+	s32 needed[TEO_COLUMNS];
 };
 
 /**
- * struct teo_row - what is known of one kind of situation
- * @score: decaying mean of the gains, up to TEO_SCORE_MOST, per column but that of state 0
- * @events: number of events seen, up to what TEO_MEMORY can tell apart
- * @in_vain: sum of idle times worth a stop of the tick, less the long ones
+ * struct teo_row - what is known of one situation
+ * @in_vain: sum of the idle times for which the tick is kept in vain
+ * @score: decaying mean of the gains, per column but that of state 0
+ * @events: number of idle times seen, as far as their weight depends on it
  *
  * A new row has scores of 0, with which no state is worth entering. Otherwise the
- * first event of each of many rows would enter the deepest state.
+ * first idle time of each row would be spent in the deepest state.
  */
 struct teo_row {
-	s16 score[TEO_COLUMNS];
+	s64 in_vain;
+	s32 score[TEO_COLUMNS];
 	u8 events;
-	u32 in_vain;
 };
 
-/* C1 of ACPI may have a latency and a residency of 0. It is always worth it. */
-static inline void teo_column_init(struct teo_column *col, s64 needed)
-{
-	col->needed = max_t(s64, needed, 1);
-	col->reciprocal = div64_u64((u64)TEO_ONE << TEO_RECIPROCAL_SHIFT,
-				    col->needed);
-}
-
-/* Take over the states of @drv, and the tick's period. */
-static inline void teo_table_init(struct teo_table *table,
-				  const struct cpuidle_driver *drv, s64 tick)
-{
-	const struct cpuidle_state *s = drv->states;
-	int i;
-
-	for (i = 0; i < drv->state_count; i++, s++)
-		teo_column_init(&table->column[i], s->target_residency_ns +
-				((s->exit_latency_ns * TEO_PRICE) >> 2));
-	teo_column_init(&table->column[drv->state_count], tick >> TEO_TICK_SHIFT);
-	table->nr_states = drv->state_count;
-}
+/**
+ * struct teo_pending - a situation whose idle time is not over
+ * @start: when the decision in it was taken
+ * @row: the situation
+ */
+struct teo_pending {
+	u64 start;
+	struct teo_row *row;
+};
 
 /**
- * teo_gain - what is gained by entering a state
- * @col: the idle time T that the state needs
- * @idle: the idle time d
+ * struct teo_cpu - what the governor knows about a CPU
+ * @asked: when the last decision was taken
+ * @sleep: sleep length at the last decision, KTIME_MAX if not asked for
+ * @measured: how long the CPU stayed in the last decision's state, exit included
+ * @end: how the last stay ended (enum teo_end)
+ * @nets: stays in a row that ended with TEO_NET
+ * @nr_pending: number of situations in @pending
+ * @pending: situations of the present idle time
+ * @table: the idle states
+ * @row: what was learned, per class of the idle time before and how it ended
  *
- * From the target residency on, a state takes less energy than the next shallower
- * one. Both energies grow linearly with d, and the cost of the exit latency is
- * constant, so the gain (below T, the loss) is proportional to d - T. In units of
- * T, and with d counted up to 3 T:
- *
- *	gain = (d - T) / T
- *
- * Return: the gain, where TEO_ONE is 1
+ * Only used by the CPU's idle task, or while its device is disabled.
  */
-static inline int teo_gain(const struct teo_column *col, s64 idle)
-{
-	u64 times = min(idle, TEO_MOST * col->needed) * col->reciprocal;
+struct teo_cpu {
+	u64 asked;
+	s64 sleep;
+	s64 measured;
+	u8 end;
+	u8 nets;
+	u8 nr_pending;
+	struct teo_pending pending[TEO_PENDING];
+	struct teo_table table;
+	struct teo_row row[TEO_CLASSES][TEO_END_NR];
+};
 
-	return (int)(times >> TEO_RECIPROCAL_SHIFT) - TEO_ONE;
+/* C1 of ACPI may need nothing, but no idle time is below 1 us. 3 T is to fit into an s32. */
+static inline s32 teo_needed(s64 needed)
+{
+	return clamp_t(s64, needed, NSEC_PER_USEC, NSEC_PER_SEC / 2);
+}
+
+/* Start with nothing learned, and with the states of @drv and the tick's period. */
+static inline void teo_init(struct teo_cpu *cpu, const struct cpuidle_driver *drv,
+			    s64 tick)
+{
+	const struct cpuidle_state *s = drv->states;
+	struct teo_table *table = &cpu->table;
+	int i;
+
+	memset(cpu, 0, sizeof(*cpu));
+	for (i = 0; i < drv->state_count; i++)
+		table->needed[i] = teo_needed(s[i].target_residency_ns +
+					      ((s[i].exit_latency_ns * TEO_PRICE) >> 2));
+	table->needed[i] = teo_needed(tick >> TEO_TICK_SHIFT);
+	table->nr_states = i;
+
+	for (i = 1; i < drv->state_count; i++)
+		if (s[i].target_residency_ns >= RESIDENCY_THRESHOLD_NS)
+			break;
+	table->deep = i;
+}
+
+/*
+ * From T on a state is worth its exit, and each further ns gains the same: the gain is
+ * d - T, a loss if the idle time d is shorter.
+ */
+static inline s32 teo_gain(s32 needed, s64 idle)
+{
+	return min(idle, (s64)TEO_MOST * needed) - needed;
 }
 
 /* Count an event. Return: its weight, as a shift; the first ones weigh more. */
@@ -133,17 +164,6 @@ static inline int teo_count_event(u8 *events)
 	return ilog2(++*events + 1);
 }
 
-/* Twice as long as the deepest state needs, or one that its score does not want entered? */
-static inline bool teo_long(const struct teo_row *row, const struct teo_table *table, s64 idle)
-{
-	int i = table->nr_states - 1;
-	bool is_long = idle >> 1 >= table->column[i].needed;
-
-	while (!is_long && --i > 0)
-		is_long = row->score[i] <= 0 && idle >> 1 >= table->column[i].needed;
-	return is_long;
-}
-
 /**
  * teo_learn - let an idle time count
  * @row: the situation in which it was
@@ -151,48 +171,29 @@ static inline bool teo_long(const struct teo_row *row, const struct teo_table *t
  * @idle: the idle time
  * @timer: the timer ended it
  *
- *	score' = min(score + (gain - score) / 2^shift, TEO_SCORE_MOST)
+ *	score' = min(score + (gain - score) / 2^shift, T / 2)
  *
  * What is learned is when an idle time ends without a timer. If the timer ended
- * it, that would have been at an unknown later time: no score falls.
+ * it, that would have been at an unknown later time: no score falls. With the limit
+ * of T / 2, six idle times of half of T undo a score, however many long ones led to it.
  */
 static inline void teo_learn(struct teo_row *row, const struct teo_table *table,
 			     s64 idle, bool timer)
 {
-	bool worth_stop = idle >= table->column[table->nr_states].needed;
 	int shift = teo_count_event(&row->events), i;
 
-	if (worth_stop && teo_long(row, table, idle))
-		row->in_vain -= min_t(s64, row->in_vain, idle >> TEO_SUM_SHIFT);
-	else if (worth_stop && !timer)
-		row->in_vain = min_t(s64, row->in_vain + (idle >> TEO_SUM_SHIFT), U32_MAX);
+	if (idle >> 1 >= table->needed[table->nr_states - 1])
+		row->in_vain = max_t(s64, row->in_vain - idle, 0);
+	else if (!timer && idle >= table->needed[table->nr_states])
+		row->in_vain += idle;
 
 	for (i = 1; i <= table->nr_states; i++) {
-		int more = teo_gain(&table->column[i], idle) - row->score[i];
+		s32 needed = table->needed[i];
+		s32 more = teo_gain(needed, idle) - row->score[i];
 
 		if (!timer || more > 0)
-			row->score[i] = min(row->score[i] + (more >> shift), TEO_SCORE_MOST);
+			row->score[i] = min(row->score[i] + (more >> shift), needed / 2);
 	}
-}
-
-static inline bool teo_state_usable(const struct cpuidle_driver *drv,
-				    const struct cpuidle_device *dev,
-				    s64 latency_req, int i)
-{
-	return !dev->states_usage[i].disable &&
-	       drv->states[i].exit_latency_ns <= latency_req;
-}
-
-/* No state meets the limits: the shallowest that is enabled is nearest to them. */
-static inline int teo_shallowest(const struct cpuidle_driver *drv,
-				 const struct cpuidle_device *dev)
-{
-	int i;
-
-	for (i = 0; i < drv->state_count; i++)
-		if (!dev->states_usage[i].disable)
-			return i;
-	return 0;
 }
 
 /**
@@ -201,7 +202,6 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
  * @dev: the CPU, whose usage says which states are disabled
  * @latency_req: latency limit
  * @row: the situation, or NULL if the times alone decide
- * @top: the deepest state to choose
  * @sleep: time to the next timer event but the tick
  * @most: time until something ends the stay, which may be the tick
  *
@@ -209,51 +209,27 @@ static inline int teo_shallowest(const struct cpuidle_driver *drv,
  * alone. Other work rarely waits for a task that a timer wakes, so there the exit
  * latency counts once.
  *
- * Return: the deepest usable state that fits and is worth it; else the shallowest.
+ * Return: the deepest state that is enabled, within the limit, fits and is worth it;
+ * else the shallowest that is enabled.
  */
 static inline int teo_choose(const struct cpuidle_driver *drv,
 			     const struct cpuidle_device *dev, s64 latency_req,
-			     const struct teo_row *row, int top, s64 sleep,
-			     s64 most)
+			     const struct teo_row *row, s64 sleep, s64 most)
 {
-	int state = -1, i;
+	int shallowest = 0, i;
 
-	for (i = top; i >= 0; i--) {
+	for (i = drv->state_count - 1; i >= 0; i--) {
 		const struct cpuidle_state *s = &drv->states[i];
 
-		if (!teo_state_usable(drv, dev, latency_req, i))
+		if (dev->states_usage[i].disable)
 			continue;
-		state = i;
-		if (s->target_residency_ns + s->exit_latency_ns <= sleep &&
-		    s->target_residency_ns <= most &&
-		    (!row || row->score[i] > 0))
-			break;
+		if (s->exit_latency_ns <= latency_req &&
+		    s->target_residency_ns + s->exit_latency_ns <= sleep &&
+		    s->target_residency_ns <= most && (!row || row->score[i] > 0))
+			return i;
+		shallowest = i;
 	}
-	return state < 0 ? teo_shallowest(drv, dev) : state;
-}
-
-/* Is it worth stopping the tick? Without @row, @sleep alone decides. */
-static inline bool teo_wants_tick_stopped(const struct teo_row *row,
-					  const struct teo_table *table,
-					  s64 sleep, s64 tick)
-{
-	return sleep >= tick &&
-	       (!row || row->score[table->nr_states] > 0);
-}
-
-/* Could a usable state deeper than @state become worth it before the timer? */
-static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
-				   const struct cpuidle_device *dev,
-				   s64 latency_req, const struct teo_table *table,
-				   int state, s64 sleep)
-{
-	int i;
-
-	for (i = state + 1; i < drv->state_count; i++)
-		if (teo_state_usable(drv, dev, latency_req, i) &&
-		    table->column[i].needed <= sleep)
-			return true;
-	return false;
+	return shallowest;
 }
 
 /**
@@ -268,66 +244,41 @@ static inline bool teo_deeper_fits(const struct cpuidle_driver *drv,
  * @tick: tick period
  * @stop: whether the tick is stopped; set if it is to be
  *
- * Without the tick, a stay that is too long for its state lasts until the timer. So
- * the tick is kept if a deeper state could become worth it until then and the row's
- * in_vain is less than that time and than TEO_VAIN_MOST. If the tick comes too soon for
- * the state, the timer alone decides.
- *
  * Return: the state.
  */
 static inline int teo_decide(const struct cpuidle_driver *drv,
 			     const struct cpuidle_device *dev, s64 latency_req,
-			     const struct teo_row *row,
-			     const struct teo_table *table, s64 sleep, s64 delta,
-			     s64 tick, bool *stop)
+			     const struct teo_row *row, const struct teo_table *table,
+			     s64 sleep, s64 delta, s64 tick, bool *stop)
 {
-	int top = drv->state_count - 1;
-	int state = teo_choose(drv, dev, latency_req, row, top, sleep, sleep);
+	int state = teo_choose(drv, dev, latency_req, row, sleep, sleep), deepest;
 
 	if (*stop)
 		return state;
-	if (teo_wants_tick_stopped(row, table, sleep, tick)) {
-		*stop = true;
-		if (!row || row->in_vain >= min(sleep, TEO_VAIN_MOST) >> TEO_SUM_SHIFT ||
-		    !teo_deeper_fits(drv, dev, latency_req, table, state, sleep))
-			return state;
-		if (drv->states[state].target_residency_ns > tick)
-			return teo_choose(drv, dev, latency_req, NULL, top, sleep,
-					  sleep);
-		*stop = false;
+	if (sleep < tick || (row && row->score[table->nr_states] <= 0))
+		return teo_choose(drv, dev, latency_req, row, sleep, delta);
+
+	deepest = teo_choose(drv, dev, latency_req, NULL, sleep, sleep);
+	if (state == deepest || row->in_vain >= min(sleep, TEO_VAIN_MOST)) {
+		*stop = !(drv->states[state].flags & CPUIDLE_FLAG_POLLING);
+		return state;
 	}
-	return teo_choose(drv, dev, latency_req, row, state, sleep, delta);
+	if (drv->states[state].target_residency_ns > tick) {
+		*stop = true;
+		return deepest;
+	}
+	return teo_choose(drv, dev, latency_req, row, sleep, delta);
 }
 
-/* First state for which it is worth looking up the next timer; if none, the tick's column */
-static inline int teo_deep_column(const struct cpuidle_driver *drv)
+/* Idle times reach less than half of what a deep state needs: the timer cannot matter. */
+static inline bool teo_surely_shallow(const struct teo_row *row, const struct teo_table *table)
 {
-	int i;
-
-	for (i = 1; i < drv->state_count; i++)
-		if (drv->states[i].target_residency_ns >= RESIDENCY_THRESHOLD_NS)
-			break;
-	return i;
+	return row->score[table->deep] < -table->needed[table->deep] / 2;
 }
 
-/* Ticks in a row after which the deepest state would have been right; one may be chance. */
-static inline int teo_nets(const struct teo_table *table, s64 tick)
-{
-	s64 needed = table->column[table->nr_states - 1].needed;
-
-	return clamp_t(s64, div64_u64(needed, tick) + 1, 3, 255);
-}
-
-/* Idle times reach less than half of what it needs: skip looking up the timer. */
-static inline bool teo_surely_shallow(const struct teo_row *row, int deep)
-{
-	return row->score[deep] < -TEO_ONE / 2;
-}
-
-/* Class of an idle time: up to 8 us, up to 33 us, and so on; 8 ms and more. */
 static inline int teo_class(s64 idle)
 {
-	return min(fls64(idle >> 12) / 2, TEO_CLASSES - 1);
+	return min(fls64(idle >> 12) / 4, TEO_CLASSES - 1);
 }
 
 /*
@@ -341,28 +292,60 @@ static inline bool teo_timer_ended(s64 measured, s64 sleep)
 }
 
 /*
- * How long there was nothing to do, at most @sleep. The exit latency is part of
- * @measured, but the wake-up came before it.
+ * How long there was nothing to do, at most @sleep. The exit is part of @measured, but
+ * the wake-up came before it. The driver's latency is the worst case, so half of it.
  */
 static inline s64 teo_idle_time(s64 measured, s64 latency, s64 sleep)
 {
-	s64 idle = max_t(s64, measured - latency, measured >> 1);
-
-	return min_t(s64, idle, sleep);
+	return min(max(measured - (latency >> 1), measured >> 1), sleep);
 }
 
-/*
- * The exit latency, from one more observation, at most the driver's figure @worst.
- * Some are wrong: something else may have caused the exit shortly before the timer,
- * or delayed it. Steps of limited size towards each lead to the median, which depends
- * on outliers less than the mean does.
+/**
+ * teo_begin - learn from the last stay, and begin the next
+ * @cpu: the CPU
+ * @latency: exit latency of the state that the CPU was in
+ * @now: the time
+ *
+ * Return: the situation.
  */
-static inline s64 teo_track_latency(s64 latency, s64 seen, s64 worst)
+static inline struct teo_row *teo_begin(struct teo_cpu *cpu, s64 latency, u64 now)
 {
-	s64 step = (worst >> 4) + 1;
+	u64 end = cpu->asked + teo_idle_time(cpu->measured, latency, cpu->sleep);
+	struct teo_row *row = &cpu->row[teo_class(end - cpu->pending[0].start)][cpu->end];
 
-	seen = clamp_t(s64, seen, 0, worst);
-	return latency + clamp_t(s64, seen - latency, -step, step);
+	if (cpu->end == TEO_NET) {
+		cpu->nets = min(cpu->nets + 1, TEO_NETS);
+	} else {
+		cpu->nets = 0;
+		while (cpu->nr_pending) {
+			struct teo_pending *p = &cpu->pending[--cpu->nr_pending];
+
+			teo_learn(p->row, &cpu->table, end - p->start, cpu->end == TEO_TIMER);
+		}
+	}
+
+	if (cpu->nr_pending < TEO_PENDING)
+		cpu->pending[cpu->nr_pending++] = (struct teo_pending){ now, row };
+	/* So it stays if a task comes before the state is entered. */
+	cpu->asked = now;
+	cpu->measured = 0;
+	cpu->end = TEO_OTHER;
+	return row;
+}
+
+/**
+ * teo_ended - note how a stay ended
+ * @cpu: the CPU
+ * @measured: how long it was, exit included
+ * @net: by the tick or a time limit, and no task is to run
+ */
+static inline void teo_ended(struct teo_cpu *cpu, s64 measured, bool net)
+{
+	cpu->measured = measured;
+	if (teo_timer_ended(measured, cpu->sleep))
+		cpu->end = TEO_TIMER;
+	else if (net)
+		cpu->end = TEO_NET;
 }
 
 #endif /* _CPUIDLE_TEO_CORE_H */

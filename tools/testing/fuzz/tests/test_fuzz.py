@@ -33,8 +33,9 @@ MISTAKES = [
     ("holdoff", HOLDOFF, "h->lo = min(h->lo, util);", "h->lo = util;"),
     ("chain", CHAIN, "c->lag = min(lag, CHAIN_LAG);", "c->lag = lag;"),
     ("chain", CHAIN, "w->ran += passed - min(slack, passed);", "w->ran += passed - slack;"),
-    ("teo", TEO, "max_t(s64, needed, 1)", "needed"),
-    ("teo", TEO, "min(idle, TEO_MOST * col->needed)", "idle"),
+    ("teo", TEO, "clamp_t(s64, needed, NSEC_PER_USEC, NSEC_PER_SEC / 2)", "needed"),
+    ("teo", TEO, "min(idle, (s64)TEO_MOST * needed)", "idle"),
+    ("teo", TEO, "cpu->nr_pending < TEO_PENDING", "cpu"),
 ]
 
 
