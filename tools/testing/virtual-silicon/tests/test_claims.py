@@ -202,6 +202,13 @@ def test_new_numbers_are_set(whole: plan.Plan, file: Path, tables: sqlite3.Conne
     assert (file.parent / "a.md").read_text() == "hops   2,100 20 times, +2.0\n%, 1.31 J"
 
 
+def test_another_sign_needs_another_sentence(whole: plan.Plan, file: Path,
+                                             tables: sqlite3.Connection) -> None:
+    found = check(whole, [file], tables, "N % less energy",
+                  ("% less one/sapphire-rapids/turns:2/ours mJ over base",), "3.0 % less energy")
+    assert found.set() == [] and "OUTSIDE: 3.0: " in found.problems()[0]
+
+
 def rows(whole: plan.Plan, file: Path) -> list[table.Row]:
     return table.rows(claims.measurements(whole, [file]), whole)
 

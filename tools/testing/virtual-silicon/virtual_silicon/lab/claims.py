@@ -267,11 +267,12 @@ class Check:
                 for one in self if isinstance(one, str) or one.wrong]
 
     def set(self) -> list[str]:
-        """Writes the new number where the old one no longer holds; the sentences round them are
-        for people to read."""
+        """Writes the new number where the old one no longer holds, but one of another sign,
+        whose sentence is wrong as well. The other sentences are for people to read."""
         changes: dict[str, list[Found]] = defaultdict(list)
         for one in self:
-            if isinstance(one, Found) and one.wrong:
+            if isinstance(one, Found) and one.wrong and (
+                    one.new[0] == "-") == (one.said[0] in "-−"):
                 changes[one.claim.file].append(one)
         for name, found in changes.items():
             text = self.text(name)
