@@ -431,8 +431,15 @@ def test_programs_of_the_series_count_where_they_run(guests: pool.Guests, tmp_pa
     before, read = made(), Path.read_bytes
     for name, same in (("conversations.c", True), ("handovers.c", False), ("cells.sh", False)):
         monkeypatch.setattr(Path, "read_bytes", lambda self, name=name: (
-            b"other" if self.name == name else read(self)))
+            b"other" + read(self) if self.name == name else read(self)))
         assert (made() == before) == same, name
+    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(store, "COMMON_SHELL", tmp_path / "guest.sh")
+    shell = (initramfs.GUEST / "guest.sh").read_text()
+    for function, same in (("dump_cpuidle", True), ("only", False)):
+        (tmp_path / "guest.sh").write_text(shell.replace(f"\n{function}()\n{{\n",
+                                                         f"\n{function}()\n{{\n\t:\n"))
+        assert (made() == before) == same, function
 
 
 def test_results_of_some_parts_replace_theirs(tmp_path: Path) -> None:
@@ -442,16 +449,17 @@ def test_results_of_some_parts_replace_theirs(tmp_path: Path) -> None:
     whole, where = tiny(tmp_path), tmp_path / "results"
     every = plan.cells(whole, ["one", "two"])
     assert results.kept(whole, "release", where) == []
-    assert results.keep(whole, ["two", "one"], [store.Sample(c, {"result": 1}) for c in every],
+    assert results.keep(whole, every, [store.Sample(c, {"result": 1}) for c in every],
                         where)
-    again = [store.Sample(c, {"result": 2}) for c in every if c.part == "one"]
-    assert not results.keep(whole, ["one"], again[1:], where)
-    assert results.keep(whole, ["one"], again, where)
+    one = [c for c in every if c.part == "one"]
+    again = [store.Sample(c, {"result": 2}) for c in one]
+    assert not results.keep(whole, one, again[1:], where)
+    assert results.keep(whole, one, again, where)
     found = results.kept(whole, "release", where)
-    assert [(one.cell, one.of["result"]) for one in found] == [
+    assert [(sample.cell, sample.of["result"]) for sample in found] == [
         (c, 2 if c.part == "one" else 1) for c in every]
     fewer = plan.Plan(whole.kernels, whole.columns, whole.loads, {"two": whole.parts["two"]})
-    assert {one.cell.part for one in results.kept(fewer, "release", where)} == {"two"}
+    assert {sample.cell.part for sample in results.kept(fewer, "release", where)} == {"two"}
 
 
 def test_results_are_of_one_tier(tmp_path: Path) -> None:
@@ -788,3 +796,26 @@ def test_two_runs_are_identical(request: pytest.FixtureRequest, tmp_path: Path,
     assert runs[0].samples == runs[1].samples and not runs[0].failed
     results = [s.of["result"] for s in runs[0].samples if s.cell.load.name == "hop"]
     assert len(set(results)) == 4
+
+
+def test_columns_in_another_order_are_identical_but_for_chance(
+        request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a column is left in the next: governor, states, limit, idle governor. Without them
+    an idle machine draws up to three times as much."""
+    base = paths.kernel(request.config.getoption("--base-kernel"))
+    monkeypatch.setattr(store.kernels, "image", lambda _: (base, {}))
+    columns = ("base", "shallow", "base-teo", "base-1us", "base-POLL", "base-C1E")
+    found = []
+    for order in (columns, columns[::-1]):
+        part = dataclasses.replace(PLAN.parts["canary"], columns=order, cpus=2, over=(), holds={},
+                                   loads=("idle:1", "timers"), seeds=1)
+        whole = dataclasses.replace(PLAN, parts={"canary": part})
+        run = store.measure(plan.cells(whole, ["canary"]), whole, tmp_path / order[0],
+                            paths.qemu(request.config.getoption("--qemu")), 1)
+        assert not run.failed
+        found.append({sample.cell.key: sample.of for sample in run.samples})
+    for key, of in found[0].items():
+        assert found[1][key]["W"] == pytest.approx(of["W"], rel=0.03), key
+        assert found[1][key]["result"] == pytest.approx(of["result"], rel=0.1), key
+    watts = {key[3]: of["W"] for key, of in found[0].items() if key[2] == "idle:1"}
+    assert watts["base-POLL"] > 2 * watts["base"] and watts["shallow"] > 1.2 * watts["base"]

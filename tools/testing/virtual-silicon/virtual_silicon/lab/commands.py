@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import re
 import time
 from dataclasses import fields, replace
 from functools import partial
@@ -38,6 +37,7 @@ def add(sub: cli.Commands) -> None:
     one.add_argument("--seeds", type=cli.count, help="the same")
     one.add_argument("--kernel", type=named, action="append", default=[], metavar="NAME=IMAGE",
                      help="a bzImage or a Debian package for a kernel of lab/plans/columns.toml")
+    one.add_argument("--kernels", type=options.words, help="only cells of these")
     one.add_argument("--append", default="", help="more for all kernel command lines")
     one.add_argument("--kept", action="store_true", help="what was measured before, no guest")
     one.add_argument("--samples", type=Path, metavar="FILE",
@@ -105,18 +105,6 @@ def counted(whole: plan.Plan, jobs: int) -> int:
     return 0
 
 
-def helpers(shell: str, script: str) -> list[str]:
-    """Functions of @script that @shell calls, and those that these call."""
-    found = dict(re.findall(r"^(\w+)\(\)\n(\{\n.*?^\})", script, re.M | re.S))
-    todo = [shell]
-    out: dict[str, str] = {}
-    for text in todo:
-        for name in found.keys() & set(re.findall(r"\w+", text)) - out.keys():
-            out[name] = f"{name}()\n{found[name]}"
-            todo.append(found[name])
-    return [out[name] for name in found if name in out]
-
-
 def show(whole: plan.Plan, name: str) -> int:
     """What is done for a name: its fields, and all shell that is run for it."""
     everything: list[plan.Part | plan.Column | plan.Load] = [
@@ -138,7 +126,7 @@ def show(whole: plan.Plan, name: str) -> int:
             continue
         shell = store.setting(one) if isinstance(one, plan.Column) else \
             f"{one.before or ':'}\n{one.run}"
-        print("\n# in the guest\n" + "\n".join([shell, *helpers(shell, script)]))
+        print("\n# in the guest\n" + "\n".join([shell, *store.helpers(shell, script)]))
     return 0
 
 
@@ -182,7 +170,8 @@ def command(args: argparse.Namespace) -> int:
     if args.dry:
         return counted(wanted, args.jobs)
     begin = time.monotonic()
-    cells = plan.cells(wanted, list(wanted.parts))
+    cells = [cell for cell in plan.cells(wanted, list(wanted.parts))
+             if not args.kernels or cell.column.kernel in args.kernels]
     if args.samples:
         found = store.saved(cells, args.samples)
     else:
@@ -190,7 +179,7 @@ def command(args: argparse.Namespace) -> int:
                               results.kept(whole, tier) if args.results else ())
         store.save(found.samples, args.out / "samples.csv")
     if args.results:
-        whole_tier = results.keep(whole, list(wanted.parts), found.samples)
+        whole_tier = results.keep(whole, cells, found.samples)
         if whole_tier and not found.failed and args.tier == tier == "release":
             results.sign()
     rows = table.rows(found.samples, wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from .. import paths
@@ -42,12 +42,13 @@ def kept(whole: plan.Plan, name: str, where: Path = DIR) -> list[store.Sample]:
     return store.saved(of_tier(whole, name), file).samples if file.exists() else []
 
 
-def keep(whole: plan.Plan, parts: Sequence[str], measured: Iterable[store.Sample],
+def keep(whole: plan.Plan, cells: Iterable[plan.Cell], measured: Iterable[store.Sample],
          where: Path = DIR) -> bool:
-    """In place of what was kept of these parts. Whether there is a sample of each cell."""
-    name = tier(whole.parts[part] for part in parts)
+    """In place of what was kept of these cells. Whether there is a sample of each of the tier."""
+    gone = set(cells)
+    name = tier(whole.parts[cell.part] for cell in gone)
     found = {sample.cell: sample for sample in (
-        *(sample for sample in kept(whole, name, where) if sample.cell.part not in parts),
+        *(sample for sample in kept(whole, name, where) if sample.cell not in gone),
         *measured)}
     every = of_tier(whole, name)
     samples = [found[cell] for cell in every if cell in found]

@@ -27,6 +27,8 @@ SCRIPT = ". /usr/lib/vs/cells.sh"
 APPEND = "intel_pstate=passive amd_pstate=passive cpufreq.default_governor=schedutil"
 #: A CPU that another one wakes starts at the next step of time, so steps are short.
 QUANTUM_NS = 1000
+#: What all guests' shell may call.
+COMMON_SHELL = initramfs.GUEST / "guest.sh"
 #: Of a host's core, until the first cell.
 BOOT_S = 6
 #: What the line of a cell has, before what the load prints.
@@ -124,15 +126,30 @@ def guest(start: Start, plan: Plan) -> Guest:
                  start.boot.faults, cost=cost(start))
 
 
+def helpers(shell: str, script: str) -> list[str]:
+    """Functions of @script that @shell calls, and those that these call."""
+    found = dict(re.findall(r"^(\w+)\(\)\n(\{\n.*?^\})", script, re.M | re.S))
+    todo = [shell]
+    out: dict[str, str] = {}
+    for text in todo:
+        for name in found.keys() & set(re.findall(r"\w+", text)) - out.keys():
+            out[name] = f"{name}()\n{found[name]}"
+            todo.append(found[name])
+    return [out[name] for name in found if name in out]
+
+
 def made_from(guest: Guest, guests: Guests) -> str:
     """Digest of kernel, emulator, machine, boot, shell, and the sources of programs; of the
-    series' own tests only of those that the shell names."""
-    shell = guest.job.script()
-    sources = [Path(item.source) for item in (*initramfs.read_recipe(), *RECIPE)
-               if item.kind in ("own", "compile") and (
-                   "selftests" not in item.source
-                   or re.search(rb"\b%s\b" % Path(item.target).name.encode(), shell))]
-    programs = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    series' own tests only of those that the shell names, of guest.sh of what it calls."""
+    shell = guest.job.script().decode()
+    ours = [item for item in (*initramfs.read_recipe(), *RECIPE)
+            if item.kind in ("own", "compile") and not item.target.endswith(COMMON_SHELL.name)]
+    sources = [Path(item.source) for item in ours if "selftests" not in item.source
+               or re.search(rf"\b{Path(item.target).name}\b", shell)]
+    text = [source.read_bytes() for source in sources]
+    called = helpers(shell + b"".join(text).decode(errors="replace"),
+                     COMMON_SHELL.read_text(encoding="utf-8"))
+    programs = hashlib.sha256(b"".join(text) + "".join(called).encode()).hexdigest()
     return guests.key(guest, programs)[:8]
 
 
