@@ -22,8 +22,7 @@
 #define SYSFS		"/sys/devices/system/cpu"
 #define GOVERNOR	SYSFS "/cpuidle/current_governor"
 #define MAX_STATES	10
-#define IDLE_SECONDS	4
-#define LOAD_SECONDS	3
+#define SECONDS		4
 #define SETTLE_SECONDS	2
 #define SLEEPERS	10
 
@@ -150,34 +149,39 @@ static void next_period(struct timespec *when, int hz)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, when, NULL);
 }
 
-/* Short work on @cpu at @hz. */
-struct load {
-	int hz, cpu;
-	bool remote;
-};
-
-static void *periodic(void *arg)
+/* Short work at a rate. */
+static void *periodic(void *hz)
 {
-	struct load *load = arg;
 	struct timespec when;
 
-	pin_to(load->cpu);
+	pin_to(WATCHED);
 	clock_gettime(CLOCK_MONOTONIC, &when);
-	while (!stop_load) {
-		next_period(&when, load->hz);
-		if (load->remote)
-			sem_post(&remote);
-	}
+	while (!stop_load)
+		next_period(&when, (long)hz);
 	return NULL;
 }
 
-/* Wakes up when the other CPU says so. */
-static void *woken(void *arg)
+/* The same, when another CPU says so. */
+static void *woken(void *hz)
 {
-	(void)arg;
+	(void)hz;
 	pin_to(WATCHED);
 	while (!stop_load)
 		sem_wait(&remote);
+	return NULL;
+}
+
+static void *wake(void *hz)
+{
+	struct timespec when;
+
+	pin_to(WAKER);
+	clock_gettime(CLOCK_MONOTONIC, &when);
+	while (!stop_load) {
+		next_period(&when, (long)hz);
+		sem_post(&remote);
+	}
+	sem_post(&remote);
 	return NULL;
 }
 
@@ -192,66 +196,44 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-static struct outcome watch(int seconds)
+/* A load is one or more threads; without any, the CPU is idle. */
+struct load {
+	const char *name;
+	int hz;
+	void *(*thread)(void *arg);
+	int threads;
+};
+
+static struct outcome watch(const char *governor, const struct load *load)
 {
+	pthread_t threads[SLEEPERS], waker;
 	struct counters before, after;
+	struct outcome out;
+	long i;
+
+	write_text(GOVERNOR, governor);
+	stop_load = false;
+	for (i = 0; i < load->threads; i++)
+		pthread_create(&threads[i], NULL, load->thread, (void *)(load->hz ?: i + 1));
+	if (load->thread == woken)
+		pthread_create(&waker, NULL, wake, (void *)(long)load->hz);
 
 	sleep(SETTLE_SECONDS);
 	read_counters(&before);
-	sleep(seconds);
+	sleep(SECONDS);
 	read_counters(&after);
-	return compare(&before, &after);
-}
-
-static struct outcome watch_load(struct load load)
-{
-	pthread_t threads[2];
-	struct outcome out;
-
-	stop_load = false;
-	sem_init(&remote, 0, 0);
-	pthread_create(&threads[0], NULL, periodic, &load);
-	if (load.remote)
-		pthread_create(&threads[1], NULL, woken, NULL);
-
-	out = watch(LOAD_SECONDS);
+	out = compare(&before, &after);
 
 	stop_load = true;
-	pthread_join(threads[0], NULL);
-	if (load.remote) {
-		sem_post(&remote);
-		pthread_join(threads[1], NULL);
-	}
-	return out;
-}
-
-static struct outcome watch_sleepers(void)
-{
-	pthread_t threads[SLEEPERS];
-	struct outcome out;
-	unsigned long i;
-
-	stop_load = false;
-	for (i = 0; i < SLEEPERS; i++)
-		pthread_create(&threads[i], NULL, sleeper, (void *)(i + 1));
-
-	out = watch(LOAD_SECONDS);
-
-	stop_load = true;
-	for (i = 0; i < SLEEPERS; i++)
+	if (load->thread == woken)
+		pthread_join(waker, NULL);
+	for (i = 0; i < load->threads; i++)
 		pthread_join(threads[i], NULL);
+	ksft_print_msg("%-5s %-15s %6.1f wake-ups/s, deepest %6.2f %%, ", governor, load->name,
+		       out.wakeups, out.deepest);
+	printf("too deep %5.1f/s, state 1 too shallow %4.1f %%\n", out.above, out.shallow1);
 	return out;
 }
-
-static void report(const char *governor, const char *what, struct outcome o)
-{
-	ksft_print_msg("%-5s %-15s %6.1f wake-ups/s, deepest %6.2f %%, ", governor,
-		       what, o.wakeups, o.deepest);
-	printf("too deep %5.1f/s, state 1 too shallow %4.1f %%\n", o.above,
-	       o.shallow1);
-}
-
-static const int rates[] = { 73, 113, 199, 307, 401 };
 
 /* Enable only this many states, from state 0 on; false if there are fewer. */
 static bool enable_states(int nr)
@@ -279,80 +261,46 @@ static bool is_polling(int state)
 
 static void test_idle(int nr_states)
 {
-	struct outcome menu, teo;
 	char what[32];
+	struct load idle = { .name = what };
+	struct outcome menu, teo;
 
 	snprintf(what, sizeof(what), "idle, %d states", nr_states);
-	if (!enable_states(nr_states)) {
-		ksft_test_result_skip("%s: there are fewer\n", what);
-		return;
-	}
-	if (is_polling(nr_states - 1)) {
+	if (!enable_states(nr_states) || is_polling(nr_states - 1)) {
 		enable_states(MAX_STATES);
-		ksft_test_result_skip("%s: all of them poll\n", what);
+		ksft_test_result_skip("%s: there are fewer, or all of them poll\n", what);
 		return;
 	}
-	write_text(GOVERNOR, "menu");
-	menu = watch(IDLE_SECONDS);
-	write_text(GOVERNOR, "teo");
-	teo = watch(IDLE_SECONDS);
+	menu = watch("menu", &idle);
+	teo = watch("teo", &idle);
 	enable_states(MAX_STATES);
 
-	report("menu", what, menu);
-	report("teo", what, teo);
 	/* Two ticks may follow each wake-up that menu has, too; all ticks are 100/s and more. */
 	ksft_test_result(teo.wakeups <= 10 + 2 * menu.wakeups && teo.deepest >= 99,
 			 "%s: few wake-ups, deepest state\n", what);
 }
 
-static void test_periodic(int hz)
+static const struct load loads[] = {
+	{ "73 Hz", 73, periodic, 1 },
+	{ "113 Hz", 113, periodic, 1 },
+	{ "199 Hz", 199, periodic, 1 },
+	{ "307 Hz", 307, periodic, 1 },
+	{ "401 Hz", 401, periodic, 1 },
+	{ "sleepers", 0, sleeper, SLEEPERS },
+	{ "401 Hz, remote", 401, woken, 1 },
+};
+
+static void test_load(const struct load *load)
 {
-	struct load load = { .hz = hz, .cpu = WATCHED };
-	struct outcome menu, teo;
-	char what[32];
+	struct outcome menu = watch("menu", load), teo = watch("teo", load);
 
-	snprintf(what, sizeof(what), "%d Hz", hz);
-	write_text(GOVERNOR, "menu");
-	menu = watch_load(load);
-	write_text(GOVERNOR, "teo");
-	teo = watch_load(load);
-
-	report("menu", what, menu);
-	report("teo", what, teo);
-	ksft_test_result(teo.shallow1 < 15, "%s: state 1 seldom too shallow\n", what);
-}
-
-static void test_sleepers(void)
-{
-	struct outcome menu, teo;
-
-	write_text(GOVERNOR, "menu");
-	menu = watch_sleepers();
-	write_text(GOVERNOR, "teo");
-	teo = watch_sleepers();
-
-	report("menu", "sleepers", menu);
-	report("teo", "sleepers", teo);
-	ksft_test_result(teo.shallow1 < 15, "sleepers: state 1 seldom too shallow\n");
-}
-
-static void test_remote(int hz)
-{
-	struct load load = { .hz = hz, .cpu = WAKER, .remote = true };
-	struct outcome menu, teo;
-	char what[32];
-
-	snprintf(what, sizeof(what), "%d Hz, remote", hz);
-	write_text(GOVERNOR, "menu");
-	menu = watch_load(load);
-	write_text(GOVERNOR, "teo");
-	teo = watch_load(load);
-
-	report("menu", what, menu);
-	report("teo", what, teo);
 	/* A few more or less in a second are chance. */
-	ksft_test_result(teo.above <= menu.above + 5, "%s: not too deep more often\n",
-			 what);
+	if (load->thread == woken)
+		ksft_test_result(teo.above <= menu.above + 5, "%s: not too deep more often\n",
+				 load->name);
+	else
+		ksft_test_result(teo.shallow1 < 15, "%s: state 1 seldom too shallow\n",
+				 load->name);
 }
 
 int main(void)
@@ -370,13 +318,12 @@ int main(void)
 	if (!write_text(GOVERNOR, "menu") || !write_text(GOVERNOR, "teo"))
 		ksft_exit_skip("teo and menu cannot be selected\n");
 
-	ksft_set_plan(MAX_STATES - 1 + ARRAY_SIZE(rates) + 2);
+	sem_init(&remote, 0, 0);
+	ksft_set_plan(MAX_STATES - 1 + ARRAY_SIZE(loads));
 	for (nr = 2; nr <= MAX_STATES; nr++)
 		test_idle(nr);
-	for (i = 0; i < ARRAY_SIZE(rates); i++)
-		test_periodic(rates[i]);
-	test_sleepers();
-	test_remote(401);
+	for (i = 0; i < ARRAY_SIZE(loads); i++)
+		test_load(&loads[i]);
 
 	write_text(GOVERNOR, governor);
 	ksft_finished();

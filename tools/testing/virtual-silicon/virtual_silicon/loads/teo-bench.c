@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small loads whose speed depends on how fast an idle CPU wakes: to compare
- * idle governors, see bench.sh. Prints one number per load.
+ * Small loads whose speed depends on how fast an idle CPU wakes. Prints one number: round
+ * trips a second; us for paced ones; us for the lateness of timers.
  *
- *	bench NAME [SECONDS]
+ *	teo-bench NAME [SECONDS]
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +19,6 @@
 #include <unistd.h>
 
 #define MESSAGE		64
-#define MAX_SAMPLES	1048576
 
 /* Both ends of a conversation: what is written to one is read from the other. */
 struct pair {
@@ -29,9 +27,6 @@ struct pair {
 
 static atomic_bool stop;
 static double seconds = 1;
-static unsigned int samples[MAX_SAMPLES];
-static int nr_samples;
-static pid_t other;
 /* The delay until the other end answers: a disk or a network. */
 static unsigned int device_loops;
 
@@ -141,11 +136,8 @@ static double round_trip(struct pair *p)
 	return now() - start;
 }
 
-/*
- * Ping-pong: as fast as possible, or with a pause of @pause_us before each. An idle
- * time of @rest_us first ends the influence of earlier loads on the frequency.
- */
-static double ping_pong(struct pair *p, unsigned int pause_us, unsigned int rest_us)
+/* Ping-pong: as fast as possible, or with a pause of about @pause_us before each. */
+static double ping_pong(struct pair *p, unsigned int pause_us)
 {
 	unsigned long trips = 0;
 	double start, sum = 0;
@@ -153,7 +145,6 @@ static double ping_pong(struct pair *p, unsigned int pause_us, unsigned int rest
 
 	pthread_create(&server, NULL, echo, p);
 	pin_to(0);
-	usleep(rest_us);
 	start = now();
 	while (now() - start < seconds) {
 		if (pause_us)
@@ -163,68 +154,6 @@ static double ping_pong(struct pair *p, unsigned int pause_us, unsigned int rest
 	}
 	stop = true;
 	return pause_us ? 1e6 * sum / trips : trips / (now() - start);
-}
-
-static int compare(const void *a, const void *b)
-{
-	unsigned int x = *(const unsigned int *)a, y = *(const unsigned int *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Like schbench: a message wakes a worker, which computes; p99 of the wake-up. */
-static double sched_latency(void)
-{
-	double start = now(), sent, late;
-	struct pair p;
-
-	make_pipes(&p);
-	other = fork();
-	if (!other) {
-		pin_to(0);
-		for (;;) {
-			usleep(200 + rand() % 1000);
-			sent = now();
-			if (write(p.out[1], &sent, sizeof(sent)) < 0)
-				exit(0);
-		}
-	}
-	pin_to(1);
-	while (now() - start < seconds && nr_samples < MAX_SAMPLES) {
-		if (read(p.in[0], &sent, sizeof(sent)) != sizeof(sent))
-			break;
-		/* Clocks of two CPUs may differ by a little. */
-		late = now() - sent;
-		samples[nr_samples++] = late > 0 ? 1e9 * late : 0;
-		think(20000);
-	}
-	qsort(samples, nr_samples, sizeof(*samples), compare);
-	return nr_samples ? samples[nr_samples * 99 / 100] / 1000.0 : 0;
-}
-
-/* Throughput one way: a reader that is faster idles in between. */
-static double stream(struct pair *p)
-{
-	static char block[4096];
-	double start = now();
-	unsigned long long bytes = 0;
-	ssize_t got;
-
-	other = fork();
-	if (!other) {
-		pin_to(0);
-		while (write(p->out[1], block, sizeof(block)) > 0)
-			think(3000);
-		exit(0);
-	}
-	pin_to(1);
-	while (now() - start < seconds) {
-		got = read(p->in[0], block, sizeof(block));
-		if (got <= 0)
-			break;
-		bytes += got;
-	}
-	return bytes / (now() - start) / 1e6;
 }
 
 /* Lateness of a thread that sleeps for 0.1 to 3 ms; mean in us. */
@@ -247,9 +176,8 @@ static double timers(void)
 
 static int usage(const char *name)
 {
-	fprintf(stderr, "bench: unknown load \"%s\", must be sched-latency, timers or\n",
-		name);
-	fprintf(stderr, "{pipe,tcp,udp}-{rr,rest,paced,stream}, pipe-io\n");
+	fprintf(stderr, "teo-bench: unknown load \"%s\", must be timers, pipe-io or "
+		"{pipe,tcp,udp}-{rr,paced}\n", name);
 	return 1;
 }
 
@@ -271,27 +199,17 @@ int main(int argc, char **argv)
 	else
 		make_tcp(&p);
 
-	if (strstr(name, "-rr"))
-		result = ping_pong(&p, 0, 0);
-	else if (strstr(name, "-rest"))
-		result = ping_pong(&p, 0, 300000);
+	if (strstr(name, "-rr") || !strcmp(name, "pipe-io"))
+		result = ping_pong(&p, 0);
 	else if (strstr(name, "-paced"))
-		result = ping_pong(&p, 1000, 0);
-	else if (strstr(name, "-stream"))
-		result = stream(&p);
-	else if (!strcmp(name, "sched-latency"))
-		result = sched_latency();
+		result = ping_pong(&p, 1000);
 	else if (!strcmp(name, "timers"))
 		result = timers();
-	else if (!strcmp(name, "pipe-io"))
-		result = ping_pong(&p, 0, 0);
 	else
 		return usage(name);
 
 	printf("%.3f\n", result);
 	fflush(stdout);
-	if (other)
-		kill(other, SIGKILL);
 	/* Without waiting for threads that wait for a message. */
 	_exit(0);
 }
