@@ -83,6 +83,10 @@ def tiny(where: Path, old: str = "", new: str = "") -> plan.Plan:
      "a.toml: part one: holds: no column our; there are: base, ours"),
     ("ours/base turns", "ours/stock turns",
      "a.toml: part one: holds: no column that it is over stock; there are: base"),
+    ("seeds = 2", 'seeds = 2\nonly = {our = ["end"]}',
+     "a.toml: part one: only: no column our; there are: base, ours"),
+    ("seeds = 2", 'seeds = 2\nonly = {ours = ["ends*"]}',
+     "a.toml: part one: only: no load like ends*; there are: turns:1, turns:2, end"),
     ("seeds = 2", 'seeds = 2\nvariants = ["other"]',
      "a.toml: part one: no variant other; there are: kernel cycles x 0.5, "),
     ('"feature=NO_X"', '"chain=0"', "a.toml: column ours: no setting chain; there are: status, "),
@@ -121,6 +125,13 @@ def test_cells_share_guests(tmp_path: Path) -> None:
     # A repetition comes after all other loads
     assert [(c.key[2], c.seed) for c in of[0].cells] == [
         ("turns:1", 1), ("turns:2", 1), ("turns:1", 2), ("turns:2", 2)]
+
+
+def test_columns_that_have_not_all_loads(tmp_path: Path) -> None:
+    whole = tiny(tmp_path, "seeds = 2", 'seeds = 1\nonly = {ours = ["turns:*"]}')
+    assert [(c.key[3], c.key[2]) for c in plan.cells(whole, ["one"])] == [
+        ("base", "turns:1"), ("base", "turns:2"), ("base", "end"), ("ours", "turns:1"),
+        ("ours", "turns:2")]
 
 
 def test_variants_have_guests_of_their_own(tmp_path: Path) -> None:
@@ -449,12 +460,12 @@ def test_results_of_some_parts_replace_theirs(tmp_path: Path) -> None:
     whole, where = tiny(tmp_path), tmp_path / "results"
     every = plan.cells(whole, ["one", "two"])
     assert results.kept(whole, "release", where) == []
-    assert results.keep(whole, every, [store.Sample(c, {"result": 1}) for c in every],
+    assert results.keep(whole, "release", every, [store.Sample(c, {"result": 1}) for c in every],
                         where)
     one = [c for c in every if c.part == "one"]
     again = [store.Sample(c, {"result": 2}) for c in one]
-    assert not results.keep(whole, one, again[1:], where)
-    assert results.keep(whole, one, again, where)
+    assert not results.keep(whole, "release", one, again[1:], where)
+    assert results.keep(whole, "release", one, again, where)
     found = results.kept(whole, "release", where)
     assert [(sample.cell, sample.of["result"]) for sample in found] == [
         (c, 2 if c.part == "one" else 1) for c in every]

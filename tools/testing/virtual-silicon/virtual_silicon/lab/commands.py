@@ -179,8 +179,8 @@ def command(args: argparse.Namespace) -> int:
                               results.kept(whole, tier) if args.results else ())
         store.save(found.samples, args.out / "samples.csv")
     if args.results:
-        whole_tier = results.keep(whole, cells, found.samples)
-        if whole_tier and not found.failed and args.tier == tier == "release":
+        every = results.keep(whole, tier, cells, found.samples)
+        if every and args.tier == tier == "release" and not args.kernels:
             results.sign()
     rows = table.rows(found.samples, wanted)
     for name, part in wanted.parts.items():

@@ -9,6 +9,7 @@ same boot share a guest.
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import hashlib
 import re
 import tomllib
@@ -103,7 +104,8 @@ class Part:
     """Rows of a table. @loads: NAME or NAME:PARAMETER; @over: columns that each is compared with;
     @judged: columns that are to be no worse; @tier: the run that has it; @power: whether it can
     be read; @packages: watts are of all packages of the machine; @variants: of the model's
-    assumptions, "" for the machine as it is; @holds: for
+    assumptions, "" for the machine as it is; @only: loads of columns that do not have all, as
+    in the shell; @holds: for
     "COLUMN/COLUMN LOAD MEASURE" the least and most that the first may be over the second."""
 
     name: str
@@ -119,6 +121,7 @@ class Part:
     power: bool = True
     packages: bool = False
     variants: tuple[str, ...] = ("",)
+    only: dict[str, list[str]] = field(default_factory=dict, hash=False)
     holds: dict[str, list[float]] = field(default_factory=dict, hash=False)
 
 
@@ -161,6 +164,10 @@ class Plan:
         for word in part.loads:
             self.load(word, where)
         _each(where, "variant", filter(None, part.variants), variants.ALL)
+        _each(f"{where}: only", "column", part.only, part.columns)
+        for patterns in part.only.values():
+            _each(f"{where}: only", "load like", (
+                one for one in patterns if not fnmatch.filter(part.loads, one)), part.loads)
         for of in part.holds:
             pair, load, measure = (*of.split(" ", 2), "", "")[:3]
             _each(f"{where}: holds", "column", pair.split("/")[:1], part.columns)
@@ -268,7 +275,9 @@ def cells(plan: Plan, parts: Sequence[str]) -> list[Cell]:
             for part in (plan.parts[name] for name in parts) for of in part.machines
             for variant in part.variants
             for column in part.columns for seed in range(1, part.seeds + 1)
-            for load, parameter in (plan.load(word, part.name) for word in part.loads)]
+            for load, parameter in (
+                plan.load(word, part.name) for word in part.loads
+                if any(fnmatch.fnmatch(word, one) for one in part.only.get(column, "*")))]
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,10 @@ def kept(whole: plan.Plan, name: str, where: Path = DIR) -> list[store.Sample]:
     return store.saved(of_tier(whole, name), file).samples if file.exists() else []
 
 
-def keep(whole: plan.Plan, cells: Iterable[plan.Cell], measured: Iterable[store.Sample],
-         where: Path = DIR) -> bool:
-    """In place of what was kept of these cells. Whether there is a sample of each of the tier."""
+def keep(whole: plan.Plan, name: str, cells: Iterable[plan.Cell],
+         measured: Iterable[store.Sample], where: Path = DIR) -> bool:
+    """Of a tier, in place of what was kept of these cells. Whether there is a sample of each."""
     gone = set(cells)
-    name = tier(whole.parts[cell.part] for cell in gone)
     found = {sample.cell: sample for sample in (
         *(sample for sample in kept(whole, name, where) if sample.cell not in gone),
         *measured)}

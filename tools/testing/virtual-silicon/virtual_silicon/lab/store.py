@@ -30,7 +30,7 @@ QUANTUM_NS = 1000
 #: What all guests' shell may call.
 COMMON_SHELL = initramfs.GUEST / "guest.sh"
 #: Of a host's core, until the first cell.
-BOOT_S = 6
+BOOT_S = 8
 #: What the line of a cell has, before what the load prints.
 LINE = ("status", "s", "J", "amount", "aperf", "mperf", "changes", "above", "below", "waited ns",
         "waits")
@@ -106,7 +106,7 @@ def job(start: Start) -> Job:
 
 def cost(start: Start) -> float:
     """Seconds of a core, about: of the boot, and of the cells."""
-    return (BOOT_S + sum(cell.load.seconds for cell in start.cells)) * max(start.cpus / 8, 1)
+    return BOOT_S * max(start.cpus / 16, 1) + sum(cell.load.seconds for cell in start.cells)
 
 
 def guest(start: Start, plan: Plan) -> Guest:
