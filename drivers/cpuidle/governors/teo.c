@@ -34,15 +34,15 @@
  * without a task to run continues: the governor is asked again, and once something
  * else ends it, its first two situations learn from the whole. After three such ends
  * in a row, or if the tick is stopped already and the timer is more than a period away,
- * the time to the timer alone decides. (Not so on nohz_full CPUs, where the tick is
- * always stopped: there a stay that is too long lasts until the next interrupt.)
+ * the time to the timer alone decides.
  *
  * *The tick* is stopped if the next timer is at least a period away and stopping
  * gains, like a state that needs a quarter of a period. But without it a stay that
  * turns out too long lasts until the timer. So if the timer alone would choose a
  * deeper state, that one is entered if the chosen one needs more than a period, and
  * otherwise the tick is kept, until the idle times for which it was kept in vain add up
- * to the time to the timer, or to two seconds.
+ * to the time to the timer, or to two seconds. On nohz_full CPUs, which come without a
+ * tick, it is started instead of kept, but for polling.
  *
  * *The time to the next timer* costs time to look up. It is skipped, and the tick
  * kept, if idle times reach less than half of what the first state beyond the
@@ -68,20 +68,24 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	s64 latency_req = cpuidle_governor_latency_req(dev->cpu);
 	s64 latency = drv->states[dev->last_state_idx].exit_latency_ns;
 	struct teo_row *row = teo_begin(cpu, latency, local_clock());
+	bool stopped = tick_nohz_tick_stopped();
 	ktime_t delta;
+	int state;
 
-	*stop_tick = tick_nohz_tick_stopped();
+	*stop_tick = stopped && !tick_nohz_full_cpu(smp_processor_id());
 	cpu->sleep = KTIME_MAX;
-	if (!*stop_tick && cpu->nets < TEO_NETS && teo_surely_shallow(row, &cpu->table))
+	if (!stopped && cpu->nets < TEO_NETS && teo_surely_shallow(row, &cpu->table))
 		return teo_choose(drv, dev, latency_req, row, KTIME_MAX, KTIME_MAX);
 
 	cpu->sleep = max_t(s64, tick_nohz_get_sleep_length(&delta), 0);
-	if (cpu->nets >= TEO_NETS || (*stop_tick && cpu->sleep > TICK_NSEC &&
-				      !tick_nohz_full_cpu(smp_processor_id())))
+	if (cpu->nets >= TEO_NETS || (*stop_tick && cpu->sleep > TICK_NSEC))
 		row = NULL;
 
-	return teo_decide(drv, dev, latency_req, row, &cpu->table, cpu->sleep, delta,
-			  TICK_NSEC, stop_tick);
+	state = teo_decide(drv, dev, latency_req, row, &cpu->table, cpu->sleep, delta,
+			   TICK_NSEC, stop_tick);
+	if (stopped && !*stop_tick && !(drv->states[state].flags & CPUIDLE_FLAG_POLLING))
+		tick_nohz_idle_restart_tick();
+	return state;
 }
 
 /* This delays the exit from idle: all that can wait is left to the next decision. */

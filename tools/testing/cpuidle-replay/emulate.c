@@ -34,6 +34,11 @@ bool tick_nohz_full_cpu(int cpu)
 	return emu.run->nohz_full;
 }
 
+void tick_nohz_idle_restart_tick(void)
+{
+	emu.tick_stopped = false;
+}
+
 bool need_resched(void)
 {
 	return emu.task;

@@ -30,6 +30,7 @@ u64 local_clock(void);
 bool tick_nohz_tick_stopped(void);
 bool tick_nohz_idle_got_tick(void);
 bool tick_nohz_full_cpu(int cpu);
+void tick_nohz_idle_restart_tick(void);
 bool need_resched(void);
 ktime_t tick_nohz_get_sleep_length(ktime_t *delta_next);
 bool kvm_para_available(void);

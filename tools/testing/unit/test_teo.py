@@ -189,7 +189,7 @@ def messages(trace: Trace) -> None:
 
 
 def messages_and_rests(trace: Trace) -> None:
-    """The first rest after messages is spent in C1, as no tick and no timer ends it."""
+    """No tick and no timer ends the first rest after messages unless teo starts the tick."""
     for _ in range(40):
         for n in range(100):
             trace.idle(200 * US + n % 80 * US, 20000 * MS)
@@ -246,7 +246,9 @@ CASES = {
     "task after tick": Case(task_after_tick, "spr-c02", lambda r: r["too_deep"] < 10),
     "no tick, messages": Case(messages, "spr-c02", lambda r: r["too_deep"] < 10, ("--nohz-full",)),
     "no tick, messages and rests": Case(messages_and_rests, "spr-c02",
-        lambda r: r["too_deep"] < 2 * 40 and r["more"] < 1.35, ("--nohz-full",)),
+        lambda r: r["too_deep"] < 2 * 40 and r["more"] < 1.01, ("--nohz-full",)),
+    "no tick, polling": Case(messages_and_rests, "spr-c02",
+        lambda r: r["ticks"] == 0, ("--nohz-full", "--latency-ns", "0")),
     "C1 of ACPI": Case(device, "{acpi}", lambda r: r["more"] < 1.1),
     "beyond polling": Case(beyond_polling, "{deep}", lambda r: r["more"] < 1.5),
     "shallow keeps the tick": Case(too_short_for_c2, "amd-genoa",
