@@ -207,6 +207,9 @@ def test_another_sign_needs_another_sentence(whole: plan.Plan, file: Path,
     found = check(whole, [file], tables, "N % less energy",
                   ("% less one/sapphire-rapids/turns:2/ours mJ over base",), "3.0 % less energy")
     assert found.set() == [] and "OUTSIDE: 3.0: " in found.problems()[0]
+    (file.parent / "a.md").write_text("+3.0 % less energy")
+    again = claims.Check(found.claims, found.of, tables, file.parent)
+    assert again.set() == ["a.md: N % less energy: +3.0 became -2.0"]
 
 
 def rows(whole: plan.Plan, file: Path) -> list[table.Row]:

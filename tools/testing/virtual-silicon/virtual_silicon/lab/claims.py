@@ -42,6 +42,7 @@ _LIKELY = re.compile(r"(?<![\w.,-])(?:\d[\d,]*(?:\.\d+)+(?![\w.])|\d+(?= %)|\d{1
 #: Tables of pages.py, code, links
 _NO_SENTENCE = re.compile(r"^<!-- (?:lab|csv): .*?^<!-- end -->$|^    .*?$|```.*?```|`[^`]*`|"
                           r"\]\([^)]*\)", re.M | re.S)
+_SIGNS = "+-−"
 _NUMBER = r"([-+−]?\d[\d,]*(?:\.\d+)?)"
 
 Key = tuple[str, str, str, str, str]
@@ -96,7 +97,7 @@ class Found:
         """As it is to be said."""
         assert self.now
         digits = len(self.said.partition(".")[2])
-        sign, comma = ("+" * (self.said[0] == "+"), "," * ("," in self.said))
+        sign, comma = "+" * (self.said[0] in _SIGNS), "," * ("," in self.said)
         return f"{self.now.value:{sign}{comma}.{digits}f}"
 
     def __str__(self) -> str:
@@ -267,12 +268,12 @@ class Check:
                 for one in self if isinstance(one, str) or one.wrong]
 
     def set(self) -> list[str]:
-        """Writes the new number where the old one no longer holds, but one of another sign,
-        whose sentence is wrong as well. The other sentences are for people to read."""
+        """Writes the new number where the old one no longer holds, but one that is below 0 now,
+        if it had no sign: its sentence is wrong as well. All others are for people to read."""
         changes: dict[str, list[Found]] = defaultdict(list)
         for one in self:
             if isinstance(one, Found) and one.wrong and (
-                    one.new[0] == "-") == (one.said[0] in "-−"):
+                    one.new[0] != "-" or one.said[0] in _SIGNS):
                 changes[one.claim.file].append(one)
         for name, found in changes.items():
             text = self.text(name)
