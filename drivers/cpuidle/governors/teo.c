@@ -83,6 +83,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 
 	state = teo_decide(drv, dev, latency_req, row, &cpu->table, cpu->sleep, delta,
 			   TICK_NSEC, stop_tick);
+	/* A nohz_full CPU has no tick: one is to end a stay that turns out too long. */
 	if (stopped && !*stop_tick && !(drv->states[state].flags & CPUIDLE_FLAG_POLLING))
 		tick_nohz_idle_restart_tick();
 	return state;
