@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -33,10 +34,13 @@ def _put_back(said: str, undo: dict[str, Callable[[], object]]) -> int:
 
 class Guard:
     """Context in which set() may be called. @undo: by name, what has to be done at the end
-    beside files."""
+    beside files. @hint: what is said if something could not be put back."""
 
-    def __init__(self, undo: dict[str, Callable[[], object]] | None = None) -> None:
-        self._undo = undo or {}
+    def __init__(self, undo: dict[str, Callable[[], object]] | None = None,
+                 hint: str = "settings could not all be put back: cpufreq's limits and cpuidle's"
+                             " disable in /sys/devices/system/cpu; a reboot does it") -> None:
+        self._undo, self._hint = undo or {}, hint
+        self.failed = False
         self._kept: dict[Path, str] = {}
 
     def __enter__(self) -> Guard:
@@ -83,6 +87,8 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         os.close(self._pipe)
-        if os.waitpid(self._pid, 0)[1] and kind is None:
-            raise Fail("settings could not all be put back: cpufreq's limits and cpuidle's"
-                       " disable in /sys/devices/system/cpu; a reboot does it")
+        self.failed = bool(os.waitpid(self._pid, 0)[1])
+        if self.failed and kind is None:
+            raise Fail(self._hint)
+        if self.failed:     # what is raised says something else
+            print(f"cpuwhy: {self._hint}", file=sys.stderr)

@@ -14,12 +14,15 @@ import os
 import random
 import re
 import select
+import shutil
 import signal
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -31,6 +34,10 @@ CPUS = Path("/sys/devices/system/cpu")
 APERF, MPERF = 0xE8, 0xE7
 LEFT = 0xFFFFFFFF
 INSTANCE = "instance"
+#: Of registers, by module.
+UNLOAD: dict[str, Callable[[], object]] = {
+    name: partial(subprocess.run, ["modprobe", "-r", name], capture_output=True)
+    for name in ("msr", "cpuid")}
 
 
 def read_msr(cpu: int, register: int) -> int | None:
@@ -45,6 +52,14 @@ def read_msr(cpu: int, register: int) -> int | None:
         return None
     finally:
         os.close(fd)
+
+
+def load(guard: Guard) -> None:
+    """Modules that are not there; @guard has UNLOAD for the end."""
+    for name in UNLOAD:
+        if not Path(f"/dev/cpu/0/{name}").exists() and shutil.which("modprobe"):
+            guard.later(name)
+            subprocess.run(["modprobe", "-q", name], capture_output=True)
 
 
 def quantiles(values: list[float]) -> list[float]:

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from . import doctor, form, measure, turbo
@@ -20,7 +19,6 @@ from .form import Data
 from .guard import Guard
 
 Tell = Callable[[str], None]
-MODULES = ("msr", "cpuid")
 
 
 def _one_of(key: form.Key, value: str) -> str:
@@ -340,7 +338,7 @@ def zones_of(missing: list[str]) -> bool:
     return False
 
 
-def _container(system: doctor.System) -> bool:
+def container(system: doctor.System) -> bool:
     """systemd, docker and podman say so; others cannot write to sysfs."""
     return (system.text("run/systemd/container") != ""
             or any((system.root / name).exists() for name in (".dockerenv", "run/.containerenv"))
@@ -356,7 +354,7 @@ def _environment(system: doctor.System) -> bytes:
 
 def refuse(system: doctor.System, uid: int) -> None:
     """Where nothing can be measured."""
-    if _container(system):
+    if container(system):
         raise Fail("probe cannot measure in a container, which has neither the registers nor the"
                    " idle states: run it on the host")
     if uid:
@@ -369,14 +367,8 @@ def run(seconds: float, tell: Tell) -> str:
     system = doctor.System(Path("/"))
     refuse(system, os.geteuid())
     pid = os.getpid()
-    undo: dict[str, Callable[[], object]] = {
-        name: partial(subprocess.run, ["modprobe", "-r", name], capture_output=True)
-        for name in MODULES}
-    with Guard(undo | {measure.INSTANCE: lambda: measure.undo_tracing(pid)}) as guard:
-        for name in MODULES:
-            if not Path(f"/dev/cpu/0/{name}").exists() and shutil.which("modprobe"):
-                guard.later(name)
-                subprocess.run(["modprobe", "-q", name], capture_output=True)
+    with Guard({**measure.UNLOAD, measure.INSTANCE: lambda: measure.undo_tracing(pid)}) as guard:
+        measure.load(guard)
         two = pair(system)
         data = read(system, two.cpu if two else 0, measure.read_msr)
         for reason in data.get("missing", ()):

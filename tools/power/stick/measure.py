@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cpuwhy.sample import celsius, throttled
 from virtual_silicon.errors import Fail
 from virtual_silicon.lab import host
 from virtual_silicon.lab.plan import Cell, Column
@@ -33,23 +34,6 @@ def lacks(root: Path = Path("/")) -> str:
         if not list(root.glob(pattern)):
             return f"this machine has {what}"
     return ""
-
-
-def celsius(root: Path = Path("/")) -> float | None:
-    """The hottest sensor of the CPUs."""
-    found = []
-    for chip in root.glob("sys/class/hwmon/hwmon*"):
-        try:
-            if (chip / "name").read_text().strip() in ("coretemp", "k10temp"):
-                found += [int(path.read_text()) / 1000 for path in chip.glob("temp*_input")]
-        except (OSError, ValueError):
-            continue
-    return max(found, default=None)
-
-
-def throttled(root: Path = Path("/")) -> int:
-    return sum(int(path.read_text()) for path in root.glob(
-        "sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"))
 
 
 def _row(cell: Cell, khz: int) -> dict[str, Any]:

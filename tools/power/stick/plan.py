@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cpuwhy import judge
 from virtual_silicon.errors import Fail
 
 from . import medium
@@ -36,9 +37,7 @@ class Plan:
     idle: str = "teo"
 
     def order(self) -> list[str]:
-        """In each round both kernels, in random order: what changes meanwhile meets both."""
-        rng = random.Random(self.seed)
-        return [kernel for _ in range(self.rounds) for kernel in rng.sample(KERNELS, 2)]
+        return judge.order(random.Random(self.seed), self.rounds, KERNELS)
 
     def left(self, number: int) -> float:
         """Seconds from the beginning of a run to the end of all."""

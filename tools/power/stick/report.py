@@ -9,22 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cpuwhy import judge
 from virtual_silicon import stats
-from virtual_silicon.lab.table import NEAR
 
 from .plan import KERNELS, Plan
 
 Run = dict[str, Any]
-
-
-def verdict(ratio: stats.Ratio) -> str:
-    """Of what is better if it is more. An interval that holds both 1 and more than a change
-    decides nothing."""
-    if ratio.low > 1:
-        return "better" if ratio.value > 1 + NEAR else "same"
-    if ratio.high < 1:
-        return "worse" if ratio.value < 1 - NEAR else "same"
-    return "same" if ratio.low >= 1 - NEAR and ratio.high <= 1 + NEAR else "undecided"
 
 
 def samples(runs: Iterable[Run], kernel: str, load: str, measure: str) -> list[list[float]]:
@@ -49,19 +39,12 @@ class Line:
     measure: str
     base: float
     patched: float
-    ratio: stats.Ratio | None
+    ratio: judge.Ratio | None
     verdict: str
 
     def __str__(self) -> str:
-        name = f"{self.load:11} {self.measure:12}"
-        if not self.base:
-            return f"{name} {self.verdict}"
-        figures = f"{name} {self.base:10.4g} {self.patched:10.4g}"
-        if self.ratio is None:
-            return f"{figures}  {self.verdict}"
-        high = f"{self.ratio.high:.3f}"[:5].rstrip(".")     # of two runs it may be thousands
-        return (f"{figures} {self.ratio.value:6.3f} {self.ratio.low:6.3f} to {high:5}"
-                f"  {self.verdict}")
+        return (f"{self.load:11} {self.measure:12} "
+                + judge.figures(self.base, self.patched, self.ratio, self.verdict))
 
 
 def line(runs: Sequence[Run], load: str, measure: str) -> Line:
@@ -73,7 +56,7 @@ def line(runs: Sequence[Run], load: str, measure: str) -> Line:
     if min(len(rows[0]) for rows in of.values()) < 2:
         return Line(load, measure, base, patched, None, "too few runs")
     ratio = stats.ratio(of["patched"], of["base"])
-    return Line(load, measure, base, patched, ratio, verdict(ratio))
+    return Line(load, measure, base, patched, ratio, judge.verdict(ratio))
 
 
 def lines(plan: Plan, runs: Sequence[Run]) -> list[Line]:
@@ -96,7 +79,7 @@ def text(plan: Plan, runs: Sequence[Run], probe: str) -> str:
            *(row for row in said.splitlines()[:2] if row.startswith("# ")),
            f"# {len(runs)} of {len(order)} runs, {plan.seconds:g} s of loads each, in the order "
            + " ".join(run["kernel"] for run in runs),
-           f"# {'load':9} {'measure':12} {'base':>10} {'patched':>10}  ratio 95 % interval"]
+           f"# {'load':9} {'measure':12} {'base':>9} {'patched':>9}  ratio 95 % interval"]
     out += map(str, lines(plan, runs))
     failed = sorted({f"{cell['load']}, {reason(cell['failed'])}" for run in runs
                      for cell in run["cells"] if "failed" in cell})

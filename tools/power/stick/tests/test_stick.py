@@ -16,12 +16,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from cpuwhy import judge
 from series.compile import deb
 from series.compile import stick as image
 from series.patchqueue import tree as trees
 from stick import __main__ as menu
 from stick import measure, medium, plan, report
-from virtual_silicon import stats
 from virtual_silicon.errors import Fail
 from virtual_silicon.guest import distribution
 
@@ -136,7 +136,7 @@ def run(number: int, kernel: str, value: float) -> report.Run:
 
 @pytest.mark.parametrize(("gain", "noise", "said"), [
     (1.2, 0.01, "better"), (0.8, 0.01, "worse"), (1.0, 0.002, "same"), (1.01, 0.001, "same"),
-    (1.05, 0.2, "undecided")])
+    (1.05, 0.2, "cannot tell")])
 def test_verdicts(gain: float, noise: float, said: str) -> None:
     around = [1 - noise, 1 + noise, 1, 1 - noise / 2, 1 + noise / 2]
     runs = [run(2 * n + k, kernel, (gain, 1.0)[kernel == "base"] * around[n])
@@ -150,14 +150,14 @@ def test_verdicts(gain: float, noise: float, said: str) -> None:
 
 
 def test_a_wide_interval_is_no_same() -> None:
-    assert report.verdict(stats.Ratio(1.0, 0.5, 2.0)) == "undecided"
+    assert judge.verdict(judge.Ratio(1.0, 0.5, 2.0)) == "cannot tell"
 
 
 def test_a_line_is_no_longer_than_a_screen() -> None:
     for high, said in ((1.0364, "1.036"), (61.7712, "61.77"), (7079.37, "7079"), (15779., "15779")):
         line = str(report.Line("cyclictest", "performance", 0.05961, 1.234e-05,
-                               stats.Ratio(0.66, 0.007, high), "undecided"))
-        assert len(line) <= 80 and line.split()[-2:] == [said, "undecided"]
+                               judge.Ratio(0.66, 0.007, high), "cannot tell"))
+        assert len(line) <= 80 and line.split()[-3:] == [said, "cannot", "tell"]
 
 
 def test_one_run_of_each_has_figures() -> None:

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cpuwhy.judge import NEAR
+
 from .. import stats
 from ..text import ends
 from .plan import Plan
@@ -22,7 +24,6 @@ NOTE = ("Median, least and most of n seeds. Ratio: geometric mean over that of t
         "or of the whole load if less of its result is better. wait us: mean time that a task "
         "that can run waits for its CPU. changes: of the clock that is asked for; above, below: "
         "choices of an idle state that was too deep, too shallow.")
-NEAR = 0.03
 #: More of these is better; of the result the load says.
 MORE = ("MHz",)
 #: In which a column can lose.
