@@ -5,11 +5,26 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from . import VERSION, doctor, explain, form, freq, idle, man, probe, record, replay, states, texts
+from . import (
+    VERSION,
+    compare,
+    doctor,
+    explain,
+    form,
+    freq,
+    idle,
+    man,
+    probe,
+    record,
+    replay,
+    states,
+    texts,
+)
 from .errors import Fail
 from .events import Source
 
@@ -23,6 +38,7 @@ Why is my machine ...
   hot:    cpuwhy doctor; cpuwhy idle --record 10
   awake:  cpuwhy idle --record 10 --wakers 20
   what it is, in a file for others: cpuwhy probe
+Is this setting better than that one, under my load: cpuwhy compare
 Why is the machine of this report ...
   all of it: cpuwhy explain what-they-attached.txt another.log
 
@@ -187,6 +203,37 @@ def _add_probe(commands: Commands) -> None:
     sub.set_defaults(run=_probe)
 
 
+def _add_compare(commands: Commands) -> None:
+    sub = commands.add_parser(
+        "compare", help="two settings by turns under your load: which is better, and at what",
+        description="Sets A and B up by turns, in pairs of blocks in random order, and prints what"
+        " B is over A: power or energy, how long tasks waited, clock, switches between tasks, and"
+        " the time or a number of COMMAND; each with its interval, and better, worse, same or"
+        " cannot tell. Blocks in which the CPU throttled or a limit changed are left out. However"
+        " it ends, A is set up again, and stays so; what was set up before A is not known. The"
+        " text goes to standard output; in it are no names of hosts, no paths but of settings and"
+        " not the COMMAND. As root.")
+    sub.add_argument("--a", metavar="SHELL", help="what sets A up; without --a and --b they are"
+                     " x86-dvfs-live off and on, if that is installed")
+    sub.add_argument("--b", metavar="SHELL", help="what sets B up")
+    sub.add_argument("--blocks", type=int, default=compare.Plan.blocks, metavar="N",
+                     help=f"of both together: even, at least {compare.LEAST_BLOCKS}"
+                     f" (default: {compare.Plan.blocks})")
+    sub.add_argument("--seconds", type=_seconds, default=compare.Plan.seconds, metavar="S",
+                     help="of a block: COMMAND runs at least once, and again until they are over"
+                     f" (default: {compare.Plan.seconds})")
+    sub.add_argument("--warm-up", type=_seconds, default=compare.Plan.warm_up, metavar="S",
+                     help="after a setting was set up, before its block (default:"
+                     f" {compare.Plan.warm_up})")
+    sub.add_argument("--number", nargs="?", const=compare.NUMBER, default="", metavar="REGEX",
+                     help="judge the last number that COMMAND prints, or the last that REGEX (its"
+                     " first group, if it has any) finds, instead of its time")
+    sub.add_argument("--less", action="store_true", help="less of this number is better")
+    sub.add_argument("argv", nargs="*", metavar="COMMAND", help="after --: the load; without, it"
+                     " is whatever runs")
+    sub.set_defaults(run=_compare)
+
+
 def _add_man(commands: Commands) -> None:
     sub = commands.add_parser("man", help="print the manual page",
                               description="Print the manual page, for man -l or to install.")
@@ -200,7 +247,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"cpuwhy {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (_add_explain, _add_doctor, _add_idle, _add_freq, _add_record, _add_replay,
-                _add_probe, _add_man):
+                _add_probe, _add_compare, _add_man):
         add(commands)
     return top
 
@@ -339,6 +386,15 @@ def _probe(args: argparse.Namespace) -> int:
             answer = ""
         if answer.strip().lower() == "y":
             args.output.write_text(text)
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    a, b = compare.defaults(args.a, args.b, bool(shutil.which(compare.LIVE)))
+    plan = compare.Plan(a, b, args.blocks, args.seconds, args.warm_up, tuple(args.argv),
+                        args.number, args.less)
+    print(compare.run(plan, lambda said: print(f"cpuwhy: {said}", file=sys.stderr, flush=True)),
+          end="", flush=True)
     return 0
 
 

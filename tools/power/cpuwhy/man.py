@@ -15,7 +15,10 @@ EXAMPLES = (
     ("What is set up badly on the machine of a sosreport?", "cpuwhy doctor --root sosreport-a"),
     ("Who waited for a higher clock?", "cpuwhy freq --record 10"),
     ("Which idle states were wrong while a program ran, and who woke the CPUs?",
-     "cpuwhy record trace.dat 30 ./bench; cpuwhy idle trace.dat --wakers 20"))
+     "cpuwhy record trace.dat 30 ./bench; cpuwhy idle trace.dat --wakers 20"),
+    ("Is the governor performance better than schedutil, for what runs now, and for a build?",
+     "cpuwhy compare --a 'cpupower frequency-set -g schedutil'"
+     " --b 'cpupower frequency-set -g performance' [-- make]"))
 
 
 def quote(text: str) -> str:
