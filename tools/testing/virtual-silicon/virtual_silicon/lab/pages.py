@@ -23,6 +23,7 @@ from . import claims, plan, results, table
 
 Rows = Sequence[table.Row]
 _BLOCK = re.compile(r"^(<!-- (?:lab|csv): .*? -->\n)(.*?)(?=^<!-- end -->$)", re.M | re.S)
+MEASURES = ("result", "mJ")
 #: Of the order of the words of a mark
 _WORDS = re.compile(r"<!-- (lab|csv): (\S+)(?: over ([^;]+))?(?:; columns ([^;]+))?"
                     r"(?:; loads ([^;]+))?(?:; measures ([^;]+))? -->\n")
@@ -91,10 +92,10 @@ def medians(rows: Rows, whole: plan.Plan, part: plan.Part, columns: Sequence[str
 
 
 def losers(rows: Rows, whole: plan.Plan, references: Sequence[str]) -> str:
-    """A row for each load and column, with all that it loses."""
+    """A row for each load and column, with what it loses of these measures."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for row in table.losers(rows, whole):
-        if row.over in references and row.interval:
+        if row.over in references and row.measure in MEASURES and row.interval:
             of = row.interval
             found.setdefault(row.key, []).append(
                 f"{row.measure} {of.value:.2f} of {row.over} ({of.low:.2f} to {of.high:.2f})")
@@ -136,7 +137,7 @@ def made(mark: str, whole: plan.Plan, rows: Rows | None, where: Path = results.D
     if not any(row.key[0] == name for row in rows):
         return None
     columns = columns or [column for column in part.columns if column != base]
-    loads, measures = loads or list(part.loads), measures or ["result", "mJ"]
+    loads, measures = loads or list(part.loads), measures or list(MEASURES)
     if base:
         return over(rows, whole, part, base, columns, loads, measures)
     return medians(rows, whole, part, columns, loads, measures)
