@@ -190,7 +190,7 @@ def command(args: argparse.Namespace) -> int:
             [row.cells() for row in table.losers(rows, wanted)],
             "Where judged columns are worse.", table.NOTE)
     if any(name.startswith(published.PART) for name in wanted.parts):
-        published.write(rows, wanted, args.out)
+        published.write(rows, wanted, results.DIR if args.results else args.out)
     for part in wanted.parts.values() if args.picture else ():
         picture.draw(rows, part, args.picture)
     wrong = [*(f"FAILED {text}" for text in found.failed),
