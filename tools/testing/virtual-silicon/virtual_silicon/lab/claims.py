@@ -169,18 +169,14 @@ def measurements(whole: plan.Plan, files: Iterable[Path]) -> list[store.Sample]:
 
 
 def samples(whole: plan.Plan, files: Iterable[Path]) -> Samples:
-    """What all seeds measured. A tier without any has the rows that it will have, without
-    numbers."""
+    """What all seeds measured. What is not measured yet has its rows, without numbers."""
     found: dict[Key, list[float]] = defaultdict(list)
-    done = set()
     for sample in measurements(whole, files):
-        done.add(whole.parts[sample.cell.part].tier)
         for measure, of in sample.of.items():
             found[*sample.cell.key, measure].append(of)
-    for cell in plan.cells(whole, [name for name, part in whole.parts.items()
-                                   if part.tier not in done]):
+    for cell in plan.cells(whole, list(whole.parts)):
         for measure in (*plan.COMMON, *cell.load.prints):
-            found[*cell.key, measure] = []
+            found[*cell.key, measure] += []
     return found
 
 
