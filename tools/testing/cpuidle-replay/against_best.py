@@ -8,8 +8,7 @@ least that an opponent has; whether one of them dominates the governor, with no 
 of either; the share of the distance between the best opponent and the least energy
 that it closes, the same for adequate choices, its worst trace and its tick stops.
 Each trace weighs the same; the best opponent is the one with the best mean. A second
-table has the traces on which it loses, a third the two axes for each governor, for
-the bound and for the predictor at several prices. Where there are several sets,
+table has the traces on which it loses. Where there are several sets,
 figures are medians over them, with the least and the greatest.
 """
 from __future__ import annotations
@@ -25,7 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import geometric_mean, mean, median
 
@@ -34,8 +33,6 @@ import generate_traces
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parents[2] / "build/replay/governor-replay"
 BOUND = "least-energy"
-#: They are told the price of what a task waits for.
-PRICED = ("least-cost", "causal")
 #: Stops of the tick that are not looked at, however many times menu's they are.
 FEW_STOPS = 20
 
@@ -164,7 +161,6 @@ class Job:
     hz: int
     share: str
     files: tuple[Path, ...]
-    price: float | None = None      # those of PRICED alone, with it
 
 
 def split(files: list[Path], parts: int) -> Iterator[tuple[Path, ...]]:
@@ -181,9 +177,6 @@ class Failed(Exception):
 
 def run(job: Job, args: argparse.Namespace, governors: list[str]) -> list[dict]:
     words: list[object] = [args.program, "--json", "--hz", job.hz, "--exit-latency", job.share]
-    if job.price is not None:
-        words += ["--price", job.price]
-        governors = list(PRICED)
     for option, values in (("--governor", governors), ("--states", args.states)):
         words += itertools.chain.from_iterable((option, v) for v in values)
     words += [*args.options, *job.files]
@@ -203,9 +196,7 @@ def run_all(jobs: list[Job], args: argparse.Namespace, governors: list[str]) -> 
             job = waiting[future]
             for line in future.result():
                 cell = found.setdefault((line["states"], job.hz, job.share, job.set), {})
-                cell.setdefault(line["trace"], {}).update(
-                    line["governors"] if job.price is None else
-                    {f"{name} {job.price:g}": of for name, of in line["governors"].items()})
+                cell.setdefault(line["trace"], {}).update(line["governors"])
             if not args.quiet and (terminal or number % 20 == 0 or number == len(jobs)):
                 print(f"{number} of {len(jobs)} replays, {time.monotonic() - begin:.0f} s",
                       end="\r" if terminal and number < len(jobs) else "\n", file=sys.stderr,
@@ -218,7 +209,6 @@ CELLS = ("traces", "states", "hz", "latency", "adequate best %", "adequate %", "
          "energy closed least", "energy closed most", "worst trace", "worst energy %",
          "tick stops % of menu", "exit latency % over bound", "energy % over least", "us waited least",
          "us waited", "us waited % over least", "dominated by", "costliest trace", "its cost % over menu")
-CURVE = ("traces", "states", "hz", "latency", "governor", "energy", "us waited")
 LOSERS = ("traces", "trace", "measure", "of the governor", "of the opponent", "opponent", "cell", "cells")
 
 
@@ -270,12 +260,6 @@ def losers(cells: list[Cell], margin: float, cost_margin: float) -> list[tuple[s
         ours, menus, where = max(stops[name])
         found.append((name, "tick stops", str(ours), str(menus), "base-menu", where, str(len(stops[name]))))
     return found
-
-
-def curve(key: tuple, runs: Runs) -> list[tuple[str, ...]]:
-    """Where each governor, bound and predictor lies; CURVE without the kind of the traces."""
-    return [(*map(str, key), name, *(f"{x:.4f}" for x in axes(runs, name)))
-            for name in next(iter(runs.values()))]
 
 
 def kinds(cells: list[Cell]) -> dict[str, list[Cell]]:
@@ -354,8 +338,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--exit-latency", nargs="+", default=["full", "half"], metavar="full|half|PERCENT")
     parser.add_argument("--price", type=float, default=4, help="what a ns costs that a task waits, in"
                         " units of polling power (default: 4)")
-    parser.add_argument("--curve", type=float, nargs="*", default=[], metavar="PRICE",
-                        help="write curve.csv too, with bound and predictor at these prices, for the first --exit-latency")
     parser.add_argument("--cost-margin", type=float, default=2, help="percent of energy and priced waiting,"
                         " over menu (default: 2)")
     parser.add_argument("--governor", default="teo")
@@ -372,8 +354,8 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.published:
         args.traces = [HERE / "traces", HERE / "traces/guests", HERE / "traces/held-out"]
-        args.seeds, args.curve, args.exit_latency = [606, 707], [0, 1, 2, 4], ["full", "half", "150"]
-        args.modes = [40, 808]
+        args.seeds, args.exit_latency = [1117, 2903], ["full", "half", "150"]
+        args.modes = [40, 4441]
         args.csv = HERE.parents[2] / "results/replay"
     return args
 
@@ -398,8 +380,6 @@ def main() -> int:
             return 1
         jobs = [Job(name, hz, latency, files) for name, all_files in sets.items()
                 for hz in args.hz for latency in args.exit_latency for files in split(all_files, 4)]
-        jobs += [replace(job, price=price) for job in jobs if job.share == args.exit_latency[0]
-                 for price in args.curve]
         try:
             runs = run_all(jobs, args, governors)
         except Failed as failed:
@@ -411,9 +391,6 @@ def main() -> int:
     if args.csv:
         args.csv.mkdir(parents=True, exist_ok=True)
     written = tables(cells, args.margin, args.cost_margin)
-    if args.curve:
-        written["curve"] = [CURVE, *((of, *row) for *key, of in runs if key[2] == args.exit_latency[0]
-                                     for row in curve(tuple(key), runs[(*key, of)]))]
     for name, rows in written.items():
         with (args.csv / f"{name}.csv").open("w") if args.csv else nullcontext(sys.stdout) as file:
             csv.writer(file, lineterminator="\n").writerows(rows)

@@ -2,9 +2,8 @@
 /*
  * What is possible with knowledge of the future.
  *
- * The least energy, or the least cost if what a task waits for has a price, is
- * exact for the model that engine.c charges by: in each period the tick may be
- * stopped at the entry, or when one that was retained wakes the CPU, or never,
+ * The least energy is exact for the model that engine.c charges by: in each period the
+ * tick may be stopped at the entry, or when one that was retained wakes the CPU, or never,
  * and each rest is in the usable state that takes the least energy for it. A
  * tick that is stopped costs what it costs a governor, and stays stopped in the
  * periods that continue this one, so the choice is made for such a run of
@@ -33,7 +32,7 @@ static int deepest_for(const struct run *run, s64 ns)
 		if (idx < 0 || drv->states[i].target_residency_ns <= ns)
 			idx = i;
 	}
-	return idx < 0 ? engine_least_state(run, ns, 0) : idx;
+	return idx < 0 ? engine_least_state(run, ns) : idx;
 }
 
 /* By target residency; these always let the tick be stopped. */
@@ -58,7 +57,7 @@ static void run_by_residency(const struct run *run, struct result *res)
 	}
 }
 
-/* Cost of a run of periods from here on, by the state of the tick. */
+/* Energy of a run of periods from here on, by the state of the tick. */
 struct ahead {
 	double running, stopped;
 };
@@ -70,13 +69,11 @@ struct ahead {
  * @rest_stopped: until the wake-up
  * @can_stop: the tick can be stopped
  * @tick: it ends the rest if it is not
- * @price: of the exit latency if it is not
- * @stop: stopping it costs less
+ * @stop: stopping it takes less
  */
 struct chance {
 	s64 overhead, rest_kept, rest_stopped;
 	bool can_stop, tick, stop;
-	double price;
 };
 
 struct plan {
@@ -95,13 +92,6 @@ static void add_chance(struct plan *plan, struct chance chance)
 		}
 	}
 	plan->chances[plan->nr++] = chance;
-}
-
-/* What a ns of exit latency costs at the end of a period. */
-static double price_of(const struct run *run, const struct idle_period *p)
-{
-	return run->bound == BOUND_LEAST_COST && (p->flags & FLAG_TASK) ?
-	       run->price : 0;
 }
 
 static s64 rest_until(const struct run *run, s64 end, s64 asked, bool stop)
@@ -134,17 +124,14 @@ static void find_chances(const struct run *run, const struct idle_period *p,
 			.tick = tick,
 		});
 		emu.idle_entry = tick ? max(emu.next_tick, engine_entered(run, asked, false)) : wakeup;
-		if (emu.idle_entry >= wakeup)
-			plan->chances[plan->nr - 1].price = price_of(run, p);
 	} while (emu.idle_entry < wakeup);
 }
 
-static double least_cost(const struct run *run, s64 overhead, s64 rest,
-			 double price)
+static double least_energy(const struct run *run, s64 overhead, s64 rest)
 {
-	int idx = engine_least_state(run, rest, price);
+	int idx = engine_least_state(run, rest);
 
-	return overhead + engine_rest_cost(run, idx, rest, price);
+	return overhead + engine_rest_energy(run, idx, rest);
 }
 
 /* Decide for each chance whether the tick is stopped, given what comes after. */
@@ -158,13 +145,12 @@ static struct ahead plan_period(const struct run *run, const struct idle_period 
 	for (i = plan->nr; i-- > 0; ) {
 		struct chance *c = &plan->chances[i];
 
-		energy += least_cost(run, c->overhead, c->rest_kept, c->price) +
+		energy += least_energy(run, c->overhead, c->rest_kept) +
 			  (c->tick ? run->costs.tick : 0);
 		c->stop = false;
 		if (c->can_stop) {
 			double stopped = run->costs.tick_stop + run->costs.tick_restart +
-					 least_cost(run, c->overhead, c->rest_stopped,
-						    price_of(run, p)) +
+					 least_energy(run, c->overhead, c->rest_stopped) +
 					 after.stopped;
 
 			c->stop = stopped < energy;
@@ -173,9 +159,8 @@ static struct ahead plan_period(const struct run *run, const struct idle_period 
 	}
 	return (struct ahead) {
 		.running = energy,
-		.stopped = least_cost(run, run->costs.overhead,
-				      rest_until(run, p->entry + p->idle, p->entry, false),
-				      price_of(run, p)) +
+		.stopped = least_energy(run, run->costs.overhead,
+					rest_until(run, p->entry + p->idle, p->entry, false)) +
 			   after.stopped,
 	};
 }
@@ -194,7 +179,7 @@ static int follow_plan(const struct run *run, struct result *res,
 		emu.can_stop_tick = c->can_stop;
 		if (c->stop)
 			engine_stop_tick(run, res);
-		idx = engine_least_state(run, rest, c->stop ? price_of(run, p) : c->price);
+		idx = engine_least_state(run, rest);
 		engine_account(run, res, idx, rest);
 		res->energy -= run->costs.overhead - c->overhead;
 		if (c->stop)
@@ -228,7 +213,7 @@ static void run_least(const struct run *run, struct result *res)
 		if (emu.tick_stopped) {
 			s64 rest = rest_until(run, p->entry + p->idle, p->entry, false);
 
-			idx = engine_least_state(run, rest, price_of(run, p));
+			idx = engine_least_state(run, rest);
 			engine_account(run, res, idx, rest);
 		} else {
 			plan_period(run, p, &plan, after[n]);
@@ -242,7 +227,7 @@ static void run_least(const struct run *run, struct result *res)
 
 void bound_run(const struct run *run, struct result *res)
 {
-	if (run->bound == BOUND_LEAST_ENERGY || run->bound == BOUND_LEAST_COST)
+	if (run->bound == BOUND_LEAST_ENERGY)
 		run_least(run, res);
 	else
 		run_by_residency(run, res);

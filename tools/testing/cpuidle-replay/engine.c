@@ -55,23 +55,16 @@ static int shallowest(const struct run *run)
 	return 0;
 }
 
-/* The same, and at @price what waits for the exit. */
-double engine_rest_cost(const struct run *run, int idx, s64 rest, double price)
-{
-	return engine_rest_energy(run, idx, rest) +
-	       price * exit_latency(run, idx);
-}
-
-/* Of the usable states, the one that costs least for @rest. */
-int engine_least_state(const struct run *run, s64 rest, double price)
+/* Of the usable states, the one that takes the least energy for @rest. */
+int engine_least_state(const struct run *run, s64 rest)
 {
 	int i, idx = -1;
 
 	for (i = 0; i < run->table->drv.state_count; i++) {
 		if (!engine_usable(run, i))
 			continue;
-		if (idx < 0 || engine_rest_cost(run, i, rest, price) <
-			       engine_rest_cost(run, idx, rest, price))
+		if (idx < 0 || engine_rest_energy(run, i, rest) <
+			       engine_rest_energy(run, idx, rest))
 			idx = i;
 	}
 	return idx < 0 ? shallowest(run) : idx;
@@ -103,7 +96,7 @@ static void judge(const struct run *run, struct result *res, int idx, s64 rest)
 void engine_account(const struct run *run, struct result *res, int idx, s64 rest)
 {
 	double energy = engine_rest_energy(run, idx, rest);
-	int least = engine_least_state(run, rest, 0);
+	int least = engine_least_state(run, rest);
 
 	judge(run, res, idx, rest);
 	res->least += energy <= engine_rest_energy(run, least, rest);

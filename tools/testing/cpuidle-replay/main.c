@@ -34,18 +34,13 @@ static const char usage[] =
 	"  --tick-stop-ns N     to stop the tick (default: 1000)\n"
 	"  --tick-restart-ns N  to start it again (default: 1000)\n"
 	"  --tick-ns N          the interrupt of a tick (default: 1000)\n"
-	"  --slow-core F        the last four take F times as long (default: 1)\n"
-	"  --price F            what a ns of exit latency costs that a task waits for, in\n"
-	"                       units of polling power (default: 4); only least-cost\n"
-	"                       and causal are told\n"
 	"  --json               one JSON object per trace and table\n"
 	"  --help               this text\n"
 	"\n"
 	"Governors: teo, base-teo, base-menu, base-ladder, base-haltpoll, the same\n"
 	"four of each tree that the program was built with as NAME-teo and so on, and\n"
-	"the bounds least-energy and least-cost (know all), oracle (knows the idle\n"
-	"time, chooses by target residency) and timer (the next timer alone), and the\n"
-	"predictor causal.\n"
+	"the bounds least-energy (knows all), oracle (knows the idle time, chooses by\n"
+	"target residency) and timer (the next timer alone).\n"
 	"Exit status: 0, 1 wrong usage, 2 a trace cannot be read.\n";
 
 #define MAX_PLAYERS	64
@@ -74,15 +69,13 @@ static void add_player(const struct player *player)
 	players[nr_players++] = *player;
 }
 
-/* After the base's: those of other trees, then the bounds and the predictor. */
+/* After the base's: those of other trees, then the bounds. */
 static void complete_players(void)
 {
 	static const struct player bounds[] = {
 		{ .name = "least-energy", .bound = BOUND_LEAST_ENERGY },
-		{ .name = "least-cost", .bound = BOUND_LEAST_COST },
 		{ .name = "oracle", .bound = BOUND_ORACLE },
 		{ .name = "timer", .bound = BOUND_TIMER },
-		{ .name = "causal", .init = init_causal },
 	};
 	const struct tree_governor *t;
 	size_t i;
@@ -102,10 +95,8 @@ struct options {
 	s64 tick_ns;		/* 0: the trace's */
 	s64 latency_ns;
 	s64 latency_percent;
-	double price;
 	enum transition_model transition;
 	struct costs costs;
-	double slow;
 	bool nohz_full;
 	bool json;
 };
@@ -192,22 +183,11 @@ static int set_transition(struct options *opt, const char *text)
 	return 0;
 }
 
-static int set_factor(double *factor, const char *text, double least, double most,
-		      const char *what, const char *allowed)
-{
-	char *end;
-
-	*factor = strtod(text, &end);
-	if (end == text || *end || !(*factor >= least && *factor <= most))
-		return wrong(what, allowed);
-	return 0;
-}
-
 static int parse_options(struct options *opt, int argc, char **argv)
 {
 	enum {
 		GOVERNOR = 1, STATES, LIST, LATENCY, HZ, NOHZ_FULL, SHARE, TRANSITION,
-		OVERHEAD, TICK_STOP, TICK_RESTART, TICK, SLOW, PRICE, JSON, HELP
+		OVERHEAD, TICK_STOP, TICK_RESTART, TICK, JSON, HELP
 	};
 	static const struct option longs[] = {
 		{ "governor", required_argument, NULL, GOVERNOR },
@@ -222,8 +202,6 @@ static int parse_options(struct options *opt, int argc, char **argv)
 		{ "tick-stop-ns", required_argument, NULL, TICK_STOP },
 		{ "tick-restart-ns", required_argument, NULL, TICK_RESTART },
 		{ "tick-ns", required_argument, NULL, TICK },
-		{ "slow-core", required_argument, NULL, SLOW },
-		{ "price", required_argument, NULL, PRICE },
 		{ "json", no_argument, NULL, JSON },
 		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 }
@@ -266,14 +244,6 @@ static int parse_options(struct options *opt, int argc, char **argv)
 		case TICK:
 			err = set_time(&opt->costs.tick, optarg, "wrong --tick-ns");
 			break;
-		case SLOW:
-			err = set_factor(&opt->slow, optarg, 1, 100, "wrong --slow-core",
-					 "a factor from 1 to 100");
-			break;
-		case PRICE:
-			err = set_factor(&opt->price, optarg, 0, 1000, "wrong --price",
-					 "a factor from 0 to 1000");
-			break;
 		case JSON:
 			opt->json = true;
 			break;
@@ -304,11 +274,6 @@ static int set_defaults(struct options *opt)
 			err = add_table(opt, tables[i]);
 	for (i = 0; i < opt->nr_tables; i++)
 		states_price(&opt->tables[i], opt->transition);
-
-	opt->costs.overhead *= opt->slow;
-	opt->costs.tick_stop *= opt->slow;
-	opt->costs.tick_restart *= opt->slow;
-	opt->costs.tick *= opt->slow;
 	return err;
 }
 
@@ -333,7 +298,6 @@ static void replay_one(const struct options *opt, const struct trace *trace,
 		.tick_ns = opt->tick_ns ?: trace->tick_ns,
 		.latency_ns = opt->latency_ns,
 		.latency_percent = opt->latency_percent,
-		.price = opt->price,
 		.costs = opt->costs,
 		.nohz_full = opt->nohz_full,
 	};
@@ -389,13 +353,11 @@ int main(int argc, char **argv)
 		/* PM QoS without a request: S32_MAX us. */
 		.latency_ns = (s64)INT_MAX * NSEC_PER_USEC,
 		.latency_percent = 100,
-		.price = 4,
 		/* README.md tells where these come from. */
 		.costs = {
 			.overhead = 1000, .tick_stop = 1000,
 			.tick_restart = 1000, .tick = 1000,
 		},
-		.slow = 1,
 	};
 	struct trace *traces;
 	int err, i, nr;

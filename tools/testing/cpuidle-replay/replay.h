@@ -7,7 +7,6 @@
  * emulate.c   the services that a governor calls: clock, tick, timers
  * engine.c    runs one governor over one trace and judges what it chose
  * bound.c     runs what knows the future
- * causal.c    predicts as well as can be without
  * output.c    table and JSON
  */
 #ifndef REPLAY_H
@@ -94,7 +93,6 @@ void states_list(void);
 enum bound {
 	BOUND_NONE,
 	BOUND_LEAST_ENERGY,	/* all of it, takes the least energy */
-	BOUND_LEAST_COST,	/* the least energy and priced waiting */
 	BOUND_ORACLE,		/* the idle time, chooses by target residency */
 	BOUND_TIMER,		/* the next timer event */
 };
@@ -114,8 +112,6 @@ struct result;
 
 /**
  * struct run - one governor, or bound, over one trace
- * @price: what a ns of exit latency costs that a task waits for, in units of polling
- *	power; governors are not told
  * @play: governor_run() or bound_run()
  * @gov: NULL for a bound
  * @bound: which, if it is one
@@ -132,7 +128,6 @@ struct run {
 	s64 tick_ns;
 	s64 latency_ns;
 	unsigned int latency_percent;
-	double price;
 	struct costs costs;
 	bool nohz_full;
 };
@@ -163,8 +158,7 @@ void bound_run(const struct run *run, struct result *res);
 /* What bound.c takes of engine.c. */
 bool engine_usable(const struct run *run, int state);
 double engine_rest_energy(const struct run *run, int state, s64 rest);
-int engine_least_state(const struct run *run, s64 rest, double price);
-double engine_rest_cost(const struct run *run, int state, s64 rest, double price);
+int engine_least_state(const struct run *run, s64 rest);
 void engine_start_period(const struct idle_period *p, bool first);
 void engine_update_tick(const struct idle_period *p);
 bool engine_stop_tick(const struct run *run, struct result *res);
@@ -202,7 +196,6 @@ struct tree_governor {
 extern const struct tree_governor tree_governors[];
 
 int init_teo(void);
-int init_causal(void);
 int init_base_teo(void);
 int init_base_menu(void);
 int init_base_ladder(void);

@@ -54,12 +54,11 @@ class Model(NamedTuple):
     restart: int
     tick: int
     by_latency: bool
-    price: int = 0
 
     def options(self) -> list[object]:
         return ["--latency-ns", self.limit, "--exit-latency", self.percent,
                 "--overhead-ns", self.overhead, "--tick-stop-ns", self.stop,
-                "--tick-restart-ns", self.restart, "--tick-ns", self.tick, "--price", self.price,
+                "--tick-restart-ns", self.restart, "--tick-ns", self.tick,
                 "--transition", "latency" if self.by_latency else "residency"]
 
     def energies(self) -> list[tuple[State, float]]:
@@ -111,7 +110,6 @@ def search(model: Model, periods: list[Period]) -> float:
                     total = paid + tick + energy + state.power * max(end - entered, 0)
                     then = max(end, entered)
                     if then >= wake:
-                        total += model.price * int(state.latency * model.percent / 100) * bool(p.flags & 4)
                         ends[stopped] = min(ends.get(stopped, FAR), total)
                     else:
                         key = (then, stopped)
@@ -158,15 +156,11 @@ def test_least_energy_is_what_a_search_finds(tmp_path: Path, seed: int) -> None:
     trace, states = write(tmp_path, model, periods)
     got = replay("--states", states, *model.options(), trace)
     found, least = search(model, periods), got["least-energy"]["energy"]
-    priced = model._replace(price=rng.choice([1, 4, 50]))
-    cost = replay("--states", states, *priced.options(), "--governor", "least-cost", trace)["least-cost"]
     # The bound is let off some work where a wake-up comes that soon after a tick.
     slack = sum(model.overhead for p in periods
                 if (p.entry + p.idle) % model.tick_ns < min(2 * model.overhead, p.idle))
     assert found - slack - 1e-3 <= least <= found + 1e-3
-    found = search(priced, periods)
-    assert found - slack - 1e-3 <= cost["energy"] + priced.price * cost["wait_latency_ns"] <= found + 1e-3
-    assert cost["waits"] == sum(bool(p.flags & 4) for p in periods)
+    assert got["least-energy"]["waits"] == sum(bool(p.flags & 4) for p in periods)
     # Nobody took less, and it broke no limit. The other bounds know of no ticks, and
     # ladder and haltpoll of no limits and disabled states for some of the states.
     free = len(model.energies()) == len(model.states)
@@ -199,31 +193,3 @@ def test_no_governor_takes_less(tmp_path: Path, hz: int, share: str) -> None:
             least = found["governors"]["least-energy"]["energy"]
             for name in GOVERNORS:
                 assert found["governors"][name]["energy"] >= least * (1 - 1e-12), (found["states"], name)
-
-
-def in_turns(pick: random.Random | None) -> list[Period]:
-    """Idle times of 20 us and 2 ms that nothing announces, in turns or drawn."""
-    periods, now = [], 0
-    for n in range(4000):
-        idle = 2000 * US if (pick.random() < 0.5 if pick else n % 2) else 20 * US
-        periods.append(Period(now, idle, -1, "-", 0))
-        now += idle + 50 * US
-    return periods
-
-
-def causal(tmp_path: Path, periods: list[Period]) -> dict:
-    model = Model([State(0, 0, 1, True), State(1000, 1000, 0.5), State(100 * US, 400 * US, 0.1)],
-                  1_000_000 * US, 10**9, 100, 1000, 1000, 1000, 1000, False)
-    trace, states = write(tmp_path, model, periods)
-    return replay("--states", states, *model.options(), trace)["causal"]
-
-
-def test_predictor_learns_what_can_be_learned(tmp_path: Path) -> None:
-    got = causal(tmp_path, in_turns(None))
-    assert got["least"] > 0.98 * got["decisions"]
-
-
-def test_predictor_does_not_know_the_future(tmp_path: Path) -> None:
-    """Of what a coin decides, half can be right."""
-    got = causal(tmp_path, in_turns(random.Random(5)))
-    assert got["least"] < 0.55 * got["decisions"]

@@ -126,14 +126,12 @@ def test_cells_replays_in_parallel(tmp_path: Path) -> None:
     traces = generate_traces.write(tmp_path / "in", 5, ["periodic_73", "bursts_8", "phases"])
     done = subprocess.run([HERE / "against_best.py", "--program", PROGRAM, "--traces", tmp_path / "in", "--seeds",
                            "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--against", "base-menu",
-                           "--quiet", "--json", tmp_path / "out", "--csv", tmp_path, "--curve", "0", "2", "--", "--overhead-ns", "3000"],
+                           "--quiet", "--json", tmp_path / "out", "--csv", tmp_path, "--", "--overhead-ns", "3000"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     got, = json.loads((tmp_path / "out").read_text())
     assert (tmp_path / "cells.csv").read_text().splitlines()[1].startswith("recorded,skx,1000,half,")
     assert (tmp_path / "losers.csv").read_text().startswith("traces,trace,measure,")
-    curve = {row[4]: row[5:] for row in csv.reader((tmp_path / "curve.csv").open())}
-    assert curve["least-cost 0"] == curve["least-energy"] != curve["least-cost 2"] and len(curve) == 8
     lines = run("--json", "--states", "skx", "--hz", "1000", "--exit-latency", "half", "--overhead-ns", "3000",
                 *traces).stdout.splitlines()
     energies = {run_["trace"]: run_["governors"]["teo"]["energy"] / run_["governors"]["least-energy"]["energy"]
