@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpuwhy import judge
-from virtual_silicon import stats
+from virtual_silicon.lab import stats
 
 from .plan import KERNELS, Plan
 

@@ -15,7 +15,7 @@ from virtual_silicon.guest import boot, pool
 from virtual_silicon.machine import adopt, machine, vendor
 from virtual_silicon.machine.machine import Machine
 from virtual_silicon.machine.schema import IdleState
-from virtual_silicon.studies.probes import compare, folder, guest
+from virtual_silicon.studies.validation import probe, probe_folder, probe_guest
 
 FOLDER = paths.SILICON / "data/probes"
 #: What the guest of the first of MACHINES said once.
@@ -36,8 +36,8 @@ def probed(name: str) -> boot.Result:
         kernel, qemu = paths.kernel("base"), paths.qemu()
     except MissingError as missing:
         pytest.skip(str(missing))
-    guests = pool.Guests(out, guest.archive(out / "guest"), qemu)
-    found = guests.outcomes([guest.guest(name, machine.load(name), kernel)])[0]
+    guests = pool.Guests(out, probe_guest.archive(out / "guest"), qemu)
+    found = guests.outcomes([probe_guest.guest(name, machine.load(name), kernel)])[0]
     if isinstance(found, Fail):
         raise found
     assert found
@@ -187,7 +187,7 @@ def test_adopt_refuses(old: str, new: str, said: str, tmp_path: Path) -> None:
 def test_compare_is_of_what_both_have() -> None:
     data = adopt.read(EXAMPLE)
     less = {key: value for key, value in data.items() if key != "power"}
-    rows = {row[0]: row for row in compare.table(data, less)}
+    rows = {row[0]: row for row in probe.table(data, less)}
     assert "power, idle" not in rows
     assert rows["wake from C6 by another CPU"][-2:] == ["+0 %", "put in"]
     assert rows["highest clock as the kernel has it, over base"][-1] == "predicted"
@@ -196,7 +196,7 @@ def test_compare_is_of_what_both_have() -> None:
 def test_folder_has_files_of_the_form() -> None:
     """What others have sent: its form, and so that nobody is in it; that it can be used, and that
     the table has it."""
-    assert list(folder.problems(FOLDER)) == []
+    assert list(probe_folder.problems(FOLDER)) == []
 
 
 ROW = ("| [mine](mine.txt) | INTEL(R) XEON(R) PLATINUM 8592+ | 6.12.117 | 3.10 | 3.90 |"
@@ -220,5 +220,5 @@ def test_folder_refuses(name: str, old: str, new: str, table: str, said: list[st
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new, 1) if old else text)
     (tmp_path / "README.md").write_text((FOLDER / "README.md").read_text() + f"\n{table}\n")
-    found = list(folder.problems(tmp_path))
+    found = list(probe_folder.problems(tmp_path))
     assert len(found) == len(said) and all(part in whole for part, whole in zip(said, found))

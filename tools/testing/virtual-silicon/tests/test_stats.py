@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from virtual_silicon import stats
+from virtual_silicon.lab import stats
 
 
 def test_welch_by_hand() -> None:

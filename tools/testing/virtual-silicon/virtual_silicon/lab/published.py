@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import stats
 from ..text import publish
+from . import stats
 from .plan import Plan
 from .table import NEAR, Row
 

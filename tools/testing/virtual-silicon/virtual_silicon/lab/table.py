@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from cpuwhy.judge import NEAR
 
-from .. import stats
 from ..text import ends
+from . import stats
 from .plan import Plan
 from .store import Sample
 

@@ -17,8 +17,7 @@ from ...guest.job import Job
 from ...machine import adopt
 from ...readers import plot
 from ...text import show, write_csv
-from ..probes import compare
-from . import measurements, reproduce
+from . import measurements, probe, reproduce
 from .measurements import Row
 from .reproduce import Experiment, Guest
 
@@ -274,7 +273,7 @@ def command(args: argparse.Namespace) -> int:
 
 def _probed(args: argparse.Namespace) -> int:
     kernel = (paths.kernel(args.kernel) if args.kernel
-              else compare.kernel_of(adopt.read(args.probe)))
-    found = compare.run(args.probe, kernel, paths.qemu(args.qemu), args.work.resolve())
-    show(f"{args.probe.name}: measured, and by the model", list(compare.HEAD), found)
+              else probe.kernel_of(adopt.read(args.probe)))
+    found = probe.run(args.probe, kernel, paths.qemu(args.qemu), args.work.resolve())
+    show(f"{args.probe.name}: measured, and by the model", list(probe.HEAD), found)
     return 0

@@ -14,7 +14,7 @@ from ...errors import Fail, GuestError
 from ...guest import boot, pool
 from ...machine import adopt, machine
 from ...machine.machine import Machine
-from . import guest
+from . import probe_guest
 
 HEAD = ("what", "measured", "model", "unit", "error", "number")
 PREDICTED, PUT_IN = "predicted", "put in"
@@ -63,7 +63,7 @@ def table(measured: form.Data, model: form.Data) -> list[list[str]]:
 
 def probe(name: str, m: Machine, guests: pool.Guests, kernel: Path) -> form.Data:
     """What cpuwhy says of a model."""
-    found = guests.outcomes([guest.guest(name, m, kernel)])[0]
+    found = guests.outcomes([probe_guest.guest(name, m, kernel)])[0]
     if isinstance(found, Fail):
         raise found
     assert isinstance(found, boot.Result)
@@ -77,7 +77,7 @@ def run(path: Path, kernel: Path, qemu: Path, out: Path) -> list[list[str]]:
     """Adopts the file, probes the machine that this makes, and compares."""
     measured = adopt.read(path)
     m = machine.parse(adopt.text(measured, path.name), out / f"{path.stem}.toml")
-    guests = pool.Guests(out, guest.archive(out / "guest"), qemu)
+    guests = pool.Guests(out, probe_guest.archive(out / "guest"), qemu)
     return table(measured, probe(f"probe-{path.stem}", m, guests, kernel))
 
 
