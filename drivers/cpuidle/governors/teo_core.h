@@ -244,6 +244,16 @@ static inline int teo_choose(const struct cpuidle_driver *drv,
  * @tick: tick period
  * @stop: whether the tick is stopped; set if it is to be
  *
+ * ===========================================  =======  ==============================
+ * the first that is true                       tick     state
+ * ===========================================  =======  ==============================
+ * it is stopped                                stopped  worth it, fits before the timer
+ * the timer is near, or a stop not worth it    kept     ... and before the tick
+ * nothing deeper fits, or in vain for long     stop     worth it, fits before the timer
+ * that state needs more than a tick period     stop     the deepest before the timer
+ * otherwise                                    kept     worth it, before timer and tick
+ * ===========================================  =======  ==============================
+ *
  * Return: the state.
  */
 static inline int teo_decide(const struct cpuidle_driver *drv,
