@@ -5,9 +5,11 @@ this repository hold is in tools/series/tests/test_documents.py."""
 from __future__ import annotations
 
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
+from virtual_silicon.__main__ import main
 from virtual_silicon.errors import UsageError
 from virtual_silicon.lab import claims, pages, plan, store, table
 
@@ -210,6 +212,17 @@ def test_another_sign_needs_another_sentence(whole: plan.Plan, file: Path,
     (file.parent / "a.md").write_text("+3.0 % less energy")
     again = claims.Check(found.claims, found.of, tables, file.parent)
     assert again.set() == ["a.md: N % less energy: +3.0 became -2.0"]
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of this repository: as many lines as numbers, and the count."""
+    monkeypatch.setattr(sys, "argv", ["virtual-silicon", "lab", "claims", "--list"])
+    main()
+    *lines, count = capsys.readouterr().out.splitlines()
+    assert count.startswith(f"{len(lines)} numbers in {len(claims.load())} sentences, ")
+    monkeypatch.setattr(sys, "argv", ["virtual-silicon", "lab", "first", "--set"])
+    assert main() == 2
+    assert "--list and --set are of lab claims alone" in capsys.readouterr().err
 
 
 def rows(whole: plan.Plan, file: Path) -> list[table.Row]:

@@ -155,6 +155,8 @@ def command(args: argparse.Namespace) -> int:
         return show(whole, args.words[1])
     if args.words == ["claims"]:
         return judged(args)
+    if args.list or args.set:
+        raise UsageError("--list and --set are of lab claims alone")
     if args.words == ["pages"]:
         changed = pages.fill(pages.documents(), of(args))
         print("\n".join([*map(str, changed), f"{len(changed)} documents changed"]))
