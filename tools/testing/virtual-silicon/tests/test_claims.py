@@ -155,6 +155,14 @@ def test_a_row_is_gone_before_it_is_measured(whole: plan.Plan, file: Path,
         assert bool(found.problems()) == ("no row" in text)
 
 
+def test_a_sample_that_is_gone(whole: plan.Plan, file: Path, tables: sqlite3.Connection) -> None:
+    """Of a part that has others."""
+    file.write_text("".join(line for line in file.read_text().splitlines(True)
+                            if ",turns:1,ours," not in line))
+    found, = check(whole, [file], tables, "makes N hops", (ROW,), "makes 5 hops").problems()
+    assert f"no row {ROW}" in found
+
+
 @pytest.mark.parametrize("text, count", [
     ("makes 5 hops", 1), ("It makes\n5 hops.", 1), ("# makes\n# 5\n#\thops", 1),
     ("+makes 5\n+hops", 1), ("makes five hops", 0), ("takes 5 hops", 0),
