@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from cpuwhy.judge import Ratio, half, student
+from cpuwhy.judge import Ratio, student
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> float:
@@ -26,11 +26,6 @@ def ratio(new: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Ra
     middle = statistics.fmean(logs[0]) - statistics.fmean(logs[1])
     half = welch(*logs)
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
-
-
-def relative_error(samples: Sequence[float]) -> float:
-    """Half the 95 % interval of the mean, over the mean."""
-    return half(samples) / statistics.fmean(samples)
 
 
 def ranks(values: Sequence[float]) -> list[float]:
