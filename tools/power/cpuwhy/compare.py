@@ -410,12 +410,15 @@ def run(plan: Plan, tell: Tell) -> str:
     system = doctor.System(Path("/"))
     refuse(system, os.geteuid(), measure.packages())
     machine = next(form.sentences({"cpu": probe.cpu(system), "kernel": probe.kernel(system)}))
-    guard = Guard({"a": lambda: put_back(plan.a)} | measure.UNLOAD,
+    pid = os.getpid()
+    guard = Guard({"a": lambda: put_back(plan.a), **measure.UNLOAD,
+                   measure.INSTANCE: lambda: measure.undo_tracing(pid)},
                   "--a could not be put back, it failed: the machine may have either setting")
     with alone(), stopped():
         try:
             with guard:
                 guard.later("a")
+                guard.later(measure.INSTANCE)
                 tell("tries both settings")
                 set_up("b", plan.b)
                 set_up("a", plan.a)
