@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> Path:
     (["validate", "--rows", "("], 2, "--rows (: missing )"),
     (["validate", "--measurements", "binary"], 2, "binary: is not text"),
     (["validate", "--jobs", "0"], 2, "argument --jobs: 0 is not above 0"),
-    (["bench", "--jobs", "-1"], 2, "argument --jobs: -1 is not above 0")])
+    (["lab", "--jobs", "-1"], 2, "argument --jobs: -1 is not above 0")])
 def test_wrong_words(words: list[str | Path], status: int, said: str, files: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "virtual_silicon", *map(str, words)], cwd=files,
                           env={"PYTHONPATH": str(paths.SILICON)}, text=True, capture_output=True)
