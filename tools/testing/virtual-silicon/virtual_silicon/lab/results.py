@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import UsageError
-from ..text import publish
+from ..text import write_csv
 from . import plan, store, table
 
 DIR = paths.ROOT / "results"
@@ -53,7 +53,7 @@ def keep(whole: plan.Plan, name: str, cells: Iterable[plan.Cell],
     samples = [found[cell] for cell in every if cell in found]
     store.save(samples, where / SAMPLES[name])
     if name == "release":
-        publish(where / "losers.csv", table.HEAD, [row.cells() for row in table.losers(
+        write_csv(where / "losers.csv", table.HEAD, [row.cells() for row in table.losers(
             table.rows(samples, whole), whole)], "Where judged columns are worse.", table.NOTE)
     return len(samples) == len(every)
 
