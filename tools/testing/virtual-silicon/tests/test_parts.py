@@ -18,7 +18,9 @@ def test_guest_sees_what_was_read_on_the_part(name: str, result: Result) -> None
     assert sysfs.msr_values(result.text("registers")) == part.registers
     assert idle_table(result) == part.idle
     assert not sysfs.warnings(dmesg)
-    # of AMD turbostat has no table; it shows groups without cores too, and not all
-    # registers were read on all parts
-    for cores, mhz in turbostat.header(result.text("header")).turbo.items():
+    # turbostat of Debian 12 does not know all models, and of AMD no table; it shows groups
+    # without cores too, and not all registers were read on all parts
+    header = result.text("header")
+    table = turbostat.header(header).turbo if "base frequency" in header else {}
+    for cores, mhz in table.items():
         assert mhz == pytest.approx(part.turbo.get(cores, mhz), abs=0.5), cores
