@@ -91,6 +91,7 @@ def tools(power: Path, version: str, out: Path) -> None:
     source = work / "x86-dvfs-tools"
     shutil.copytree(paths.SETTINGS, source)
     shutil.copytree(paths.POWER / "debian", source / "debian")
+    shutil.copy(paths.POWER / "c02-bench/c02-bench", source)
     (source / "debian/changelog").write_text(
         f"x86-dvfs-tools ({version}) bookworm; urgency=low\n\n"
         "  * For the kernel of the same version.\n\n"

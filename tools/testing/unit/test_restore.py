@@ -17,7 +17,7 @@ import pytest
 import units
 
 TREE = Path(os.environ.get("KERNEL_TREE", units.LINUX))
-SCRIPTS = ["tools/power/x86/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh",
+SCRIPTS = ["tools/power/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh",
            "tools/testing/selftests/sched_chains/chains.sh"]
 
 pytestmark = pytest.mark.skipif(not units.LINUX.is_dir(), reason="no build/linux (make tree)")

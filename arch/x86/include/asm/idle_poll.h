@@ -10,9 +10,8 @@
 
 #include <asm/mwait.h>
 
-/* Whether polling idle loops wait by UMWAIT, and in which of its two states. */
+/* Whether polling idle loops wait by UMWAIT */
 DECLARE_STATIC_KEY_FALSE(umwait_poll_on);
-extern u32 umwait_poll_state;
 
 /**
  * idle_poll_wait - wait for need_resched() without executing instructions
@@ -29,7 +28,7 @@ static __always_inline bool idle_poll_wait(u64 ns)
 		return false;
 
 	raw_local_irq_disable();
-	umwait_need_resched(READ_ONCE(umwait_poll_state), umwait_deadline(ns));
+	umwait_need_resched(umwait_deadline(ns));
 	raw_local_irq_enable();
 	return true;
 }

@@ -72,7 +72,7 @@ static unsigned int turbo(struct exception m, uint64_t limit, uint64_t counts)
 			if (byte(limit, i) >> 5)
 				return byte(limit, 1) - (byte(limit, i) >> 5);
 		}
-		return 0;
+		return byte(limit, 1);	/* one level */
 	case ATOM:
 		return byte(limit, 0) & 0x3f;
 	default:

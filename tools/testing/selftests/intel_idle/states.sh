@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The idle state entered by UMWAIT (C0.2, C0.1): is it there where the options
+# The idle state entered by UMWAIT, C0.2: is it there where the options
 # given at boot and the CPU say so, and does it do what its documentation says?
 # Needs root; what is changed is set back.
 
@@ -38,7 +38,6 @@ expected_state()
 		# It would change which states other masks mean.
 		case $(cat $IDLE/states_off) in 0|2) has_flag hypervisor || echo C0.2 ;; esac ;;
 	on) echo C0.2 ;;
-	c01) echo C0.1 ;;
 	esac
 }
 
@@ -233,9 +232,9 @@ test_idle_poll()
 		return
 	}
 	if has_flag waitpkg && ! cpuinfo bugs | grep -qw monitor; then
-		ktap_test_result "idle_poll can be set" takes c01
+		ktap_test_result "idle_poll can be set" takes c02
 	else
-		ktap_test_result "idle_poll is refused without UMWAIT" refuses c01
+		ktap_test_result "idle_poll is refused without UMWAIT" refuses c02
 	fi
 	ktap_test_result "idle_poll: nonsense is refused and changes nothing" refuses c03
 }
