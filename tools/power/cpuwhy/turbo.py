@@ -121,8 +121,8 @@ def freq_max(model: int, values: dict[int, int], base: int, patched: bool = True
         pairs = [(cores, ratio) for cores, ratio in pairs if ratio >= base]
     if not pairs:
         return None
-    if which == "deltas":	# two levels: the second
-        ratio = next((r for _, r in pairs if r < pairs[0][1]), base)
+    if which == "deltas":	# the second level; the only one of a part with one
+        ratio = next((r for _, r in pairs if r < pairs[0][1]), pairs[0][1])
     elif patched and model in ALL_CORES:
         ratio = max(pairs, key=lambda pair: pair[0])[1]
     else:

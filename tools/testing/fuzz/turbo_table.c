@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Turbo tables of any register values, for all models */
 #include "fuzz.h"
-#include "cpu/turbo_table.c"
+#include "cpu/turbo_table.h"
 
 static void table_is_sound(const struct turbo_table *table)
 {
@@ -25,45 +25,42 @@ static u32 ratio_of(const struct turbo_table *table, unsigned int cores)
 static void default_cores(const struct turbo_table *table, const struct turbo_model *model)
 {
 	unsigned int widest = table->bins[table->nr_bins - 1].cores;
-	unsigned int cores = turbo_table_cores(table, model->cores);
+	unsigned int fewer;
 
 	if (model->cores != TURBO_SECOND_RATIO) {
-		PROPERTY(cores == (widest < model->cores && model->cores != TURBO_ALL_CORES ?
-				   1 : model->cores));
+		PROPERTY(table->cores == (widest < model->cores && model->cores != TURBO_ALL_CORES ?
+					  1 : model->cores));
 		return;
 	}
-	PROPERTY(cores <= widest);
-	if (cores)
-		PROPERTY(ratio_of(table, cores) < ratio_of(table, 1));
-	for (unsigned int fewer = 1; fewer < (cores ?: widest + 1); fewer++)
+	PROPERTY(table->cores && table->cores <= widest);
+	if (table->cores > 1)
+		PROPERTY(ratio_of(table, table->cores) < ratio_of(table, 1));
+	for (fewer = 1; fewer < (table->cores > 1 ? table->cores : widest + 1); fewer++)
 		PROPERTY(ratio_of(table, fewer) >= ratio_of(table, 1));
 }
 
 static void one(struct input *in)
 {
 	int nr = take(in, 1) % ARRAY_SIZE(turbo_models);
-	const struct turbo_model *model = turbo_model_find(turbo_models[nr].vfm);
-	u64 base = take(in, 8), limits[TURBO_LIMIT_MSRS] = {};
+	const struct turbo_model *model = &turbo_models[nr];
+	u8 base = take(in, 1);
+	u64 limits[TURBO_LIMIT_MSRS] = {};
 	struct turbo_table table;
 	unsigned int cores;
 
-	PROPERTY(model == &turbo_models[nr]);
-	PROPERTY(turbo_model_find(take(in, 4)));
-	for (int i = 0; i < TURBO_LIMIT_MSRS && model->layout->limit_msrs[i]; i++)
+	for (int i = 0; i < TURBO_LIMIT_MSRS; i++)
 		limits[i] = take(in, 8);
 
 	memset(&table, 0xff, sizeof(table));
-	if (turbo_table_decode(&table, model->layout, base, limits)) {
+	if (turbo_table_decode(&table, model->vfm, base, limits)) {
 		PROPERTY(!table.nr_bins);
 		return;
 	}
 
-	PROPERTY(table.base && table.base <= model->layout->base_mask && table.nr_bins);
+	PROPERTY(table.base == base && base && table.nr_bins);
 	table_is_sound(&table);
 	default_cores(&table, model);
-	cores = take(in, 4);
-	PROPERTY(turbo_table_freq_max(&table, 0) == 1024);
-	for (; cores; cores >>= 1)
+	for (cores = take(in, 4); cores; cores >>= 1)
 		PROPERTY(turbo_table_freq_max(&table, cores) ==
 			 ratio_of(&table, cores) * 1024 / table.base);
 }

@@ -22,8 +22,7 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
 CC = TOP / "tools/testing/shim/cc.py"
-#: What is compiled with a unit of the kernel's
-WITH = {"turbo_table": "turbo_table.c"}
+WITH: dict[str, str] = {}
 UNITS = {file.stem.removesuffix("_kunit"): file
          for directory in ("arch/x86/kernel/cpu", "drivers/cpuidle/governors", "kernel/sched")
          for file in sorted((TOP / directory).glob("*_kunit.c"))

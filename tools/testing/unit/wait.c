@@ -3,7 +3,7 @@
  * The wait by UMWAIT on a simulated CPU that executes one primitive after the other.
  * In one run each, a store or an interrupt comes before each primitive and in the
  * middle of each wait. Every wake-up has to end the wait, every interrupt has to be
- * handled soon and before the CPU leaves the idle state, and handlers run with IBRS on and
+ * handled soon and before the CPU leaves the idle state,
  * after a wait only.
  */
 #include <kunit/test.h>
@@ -29,8 +29,8 @@ static struct {
 	int rest;		/* in the middle of this rest */
 } event;
 static u64 tsc, limit, rest_end, event_tsc;
-static int ops, rests, operand;
-static bool polling, resched, armed, triggered, irqs, shadow, pending, ibrs, verw;
+static int ops, rests;
+static bool polling, resched, armed, triggered, irqs, shadow, pending, verw;
 static bool handled, is_state;
 static struct kunit *test;
 
@@ -55,8 +55,6 @@ static void take_irq(void)
 		wrong("the interrupt waits");
 	pending = false;
 	handled = resched = true;
-	if (!ibrs)
-		wrong("a handler runs without IBRS");
 }
 
 static void instruction(void)
@@ -116,7 +114,7 @@ static void __umonitor(const void *addr)
 	triggered = false;
 }
 
-static bool __umwait(u32 state, u64 deadline)
+static bool __umwait(u64 deadline)
 {
 	bool limited = limit && tsc + limit < deadline, was_armed = armed;
 	u64 end = limited ? tsc + limit : deadline;
@@ -127,7 +125,6 @@ static bool __umwait(u32 state, u64 deadline)
 		wrong("rests without end");
 		exit(1);
 	}
-	operand = state;
 	if (!polling)
 		wrong("rests without the polling flag");
 	if (!verw)
@@ -159,31 +156,12 @@ static bool __umwait(u32 state, u64 deadline)
 
 u64 cpuidle_poll_time(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	if (!ibrs)
-		wrong("the poll time is looked up without IBRS");
 	return POLL_NS;
 }
 
-static bool sched_smt_active(void)
-{
-	return true;
-}
-
-static u64 spec_ctrl_current(void)
-{
-	return 1;
-}
-
-static void __update_spec_ctrl(u64 value)
-{
-	ibrs = value;
-	instruction();
-}
-
-// FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_C02_STATE UMWAIT_C01_STATE UMWAIT_SHORT umwait_deadline umwait_need_resched
-// FROM drivers/idle/intel_idle.c: flg2MWAIT MWAIT2flg flg2UMWAIT UMWAIT2flg __intel_idle_umwait intel_idle_take_irqs intel_idle_umwait intel_idle_umwait_ibrs
+// FROM arch/x86/include/asm/mwait.h: UMWAIT_NS_SHIFT UMWAIT_SHORT umwait_deadline umwait_need_resched
+// FROM drivers/idle/intel_idle.c: intel_idle_umwait
 static bool umwait_poll_on;
-static u32 umwait_poll_state;
 // FROM arch/x86/include/asm/idle_poll.h: idle_poll_wait
 
 static struct cpuidle_driver drv;
@@ -195,11 +173,9 @@ static void fresh(u64 os_limit)
 	limit = os_limit;
 	rest_end = event_tsc = 0;
 	ops = rests = 0;
-	operand = -1;
 	resched = armed = triggered = irqs = shadow = pending = verw = handled = false;
 	polling = !is_state;
 	irqs = !is_state;
-	ibrs = true;
 }
 
 static u64 run(int (*enter)(void))
@@ -210,8 +186,6 @@ static u64 run(int (*enter)(void))
 	came = event_tsc;
 	if (irqs == is_state)
 		wrong("interrupts are not as they were");
-	if (!ibrs)
-		wrong("IBRS is off");
 	if (pending && came <= rest_end)
 		wrong("the interrupt waits for the way out");
 	if (is_state && polling)
@@ -231,11 +205,6 @@ static int state(void)
 	return intel_idle_umwait(&dev, &drv, 1) - 1;
 }
 
-static int state_ibrs(void)
-{
-	return intel_idle_umwait_ibrs(&dev, &drv, 1) - 1;
-}
-
 /* With two instructions of the loop around it: STI holds interrupts back for one. */
 static int poll_wait(void)
 {
@@ -250,8 +219,6 @@ static void explore(struct kunit *t, int (*enter)(void), u64 os_limit)
 	test = t;
 	is_state = enter != poll_wait;
 	umwait_poll_on = true;
-	umwait_poll_state = UMWAIT_C01_STATE;
-	drv.states[1].flags = UMWAIT2flg(UMWAIT_C01_STATE) | CPUIDLE_FLAG_POLLING;
 	event.what = NOTHING;
 	event.rest = 0;
 	fresh(os_limit);
@@ -259,8 +226,6 @@ static void explore(struct kunit *t, int (*enter)(void), u64 os_limit)
 		wrong("ends before the poll time is over");
 	if (rests != (os_limit ? POLL_NS / os_limit + 1 : 1))
 		wrong("the operating system's limit does not make it rest again");
-	if (operand != UMWAIT_C01_STATE)
-		wrong("another state than asked for");
 	for (event.what = STORE; event.what <= IRQ; event.what++) {
 		event.rest = 0;
 		for (event.at = 0; event.at < 60; event.at++) {
@@ -310,16 +275,6 @@ static void umwait_limited_test(struct kunit *t)
 	explore(t, state, LIMIT);
 }
 
-static void umwait_ibrs_test(struct kunit *t)
-{
-	explore(t, state_ibrs, 0);
-}
-
-static void umwait_ibrs_limited_test(struct kunit *t)
-{
-	explore(t, state_ibrs, LIMIT);
-}
-
 static void poll_test(struct kunit *t)
 {
 	explore(t, poll_wait, 0);
@@ -343,8 +298,6 @@ static struct kunit_case wait_cases[] = {
 	KUNIT_CASE(poll_short_test),
 	KUNIT_CASE(umwait_test),
 	KUNIT_CASE(umwait_limited_test),
-	KUNIT_CASE(umwait_ibrs_test),
-	KUNIT_CASE(umwait_ibrs_limited_test),
 	KUNIT_CASE(poll_test),
 	KUNIT_CASE(poll_limited_test),
 	KUNIT_CASE(poll_off_test),

@@ -10,22 +10,20 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not fuzz.LINUX.is_dir(), reason="no build/linux (make tree)")
 
-SAMPLE = "arch/x86/kernel/cpu/freq_sample.h"
 FREQ_MAX = "arch/x86/kernel/cpu/freq_max.h"
-TURBO = "arch/x86/kernel/cpu/turbo_table.c"
+TURBO = "arch/x86/kernel/cpu/turbo_table.h"
 HOLDOFF = "kernel/sched/cpufreq_holdoff.h"
 CHAIN = "kernel/sched/chain.h"
 TEO = "drivers/cpuidle/governors/teo_core.h"
 
 #: (unit, file, what stands there, what is to stand there)
 MISTAKES = [
-    ("freq_sample", SAMPLE, "if ((s64)(acnt | mcnt) < 0 || !(mcnt >> excess))", "if (!mcnt)"),
-    ("freq_sample", SAMPLE, "2 * tsc", "(tsc * 4) / 2"),
     ("freq_max", FREQ_MAX, "digits >= sizeof(number) ||", ""),
     ("freq_max", FREQ_MAX, "*word == '0' ||", ""),
     ("turbo_table", TURBO, "ratio < table->base || n == TURBO_BINS_MAX ||",
      "n == TURBO_BINS_MAX ||"),
-    ("turbo_table", TURBO, "i < table->nr_bins; i++", "i <= table->nr_bins; i++"),
+    ("turbo_table", TURBO, "bin < table->bins + table->nr_bins - 1)",
+     "bin < table->bins + table->nr_bins)"),
     ("holdoff", HOLDOFF, "util - min(util, HOLDOFF_NOISE(h->unit))",
      "util - HOLDOFF_NOISE(h->unit)"),
     ("holdoff", HOLDOFF, "(s64)(now - h->since) >=", "now - h->since >= (u64)"),

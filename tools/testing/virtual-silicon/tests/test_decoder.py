@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel's own decoder of turbo tables over registers read on real machines.
 
-turbo_table.c is compiled for user space.  What it must give was worked out from
+turbo_table.h is compiled for user space.  What it must give was worked out from
 the same registers by another program, and where a log of the machine's boot is
 known, by its kernel ("logged").
 """
@@ -43,7 +43,6 @@ class Row:
     counts: int		# 0x1ae
     expected: int
     logged: list[int]
-    layout: str
     ratio: int		# with four cores active where ours takes all
     bins: list[tuple[int, int]]
 
@@ -59,11 +58,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
                             check=True).stdout.splitlines()
     assert len(answer) == len(data)
     out = []
-    for line, (layout, _, ratio, *bins) in zip(data, map(str.split, answer)):
+    for line, (_, ratio, *bins) in zip(data, map(str.split, answer)):
         pairs = (entry.split(":") for entry in bins)
         out.append(Row(line["cpu_name"], int(line["model"], 16),
                        int(line["msr_0x1ae"] or "0", 16), int(line["expected"] or 0),
-                       [int(n) for n in line["logged"].split()], layout, int(ratio),
+                       [int(n) for n in line["logged"].split()], int(ratio),
                        [(int(cores), int(top)) for cores, top in pairs]))
     return out
 

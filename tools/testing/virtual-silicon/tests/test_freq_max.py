@@ -11,9 +11,6 @@ from cpuwhy import turbo
 from virtual_silicon import paths
 from virtual_silicon.studies.freq_max import parts as freq_max
 
-#: Numbers of cores with a hole (Platinum 8170M): read as bytes where the model is unknown.
-NOT_RISING = {0x1A1814100C000402}
-
 
 @pytest.fixture(scope="module")
 def rows() -> list[freq_max.Row]:
@@ -37,7 +34,7 @@ def test_ours_is_what_the_registers_say(rows) -> None:
     """By a decoder that has nothing in common with the kernel's."""
     complete = [r for r in rows if r.right() is not None]
     assert {r.name: (r.ours, r.right()) for r in complete if r.ours != r.right()} == {}, \
-        "turbo_table.c and cpuwhy/turbo.py"
+        "turbo_table.h and cpuwhy/turbo.py"
     assert len(complete) > 150
 
 
@@ -53,13 +50,13 @@ def test_servers_since_ice_lake_count_on_all_cores(rows) -> None:
             assert r.ours <= four if r.model in turbo.ALL_CORES else r.ours == four, r.name
 
 
-def test_groups_of_models_that_are_not_known() -> None:
-    """By numbers of cores that rise; a part with fewer groups repeats the last one."""
+def test_models_that_are_not_known() -> None:
+    """Groups by numbers of cores that rise; a part with fewer groups repeats the last one."""
     unknown = [r for r in freq_max.rows(as_model="fe") if r.right(patched=False) is not None
-               and turbo.layout(r.model) in ("groups", "bytes") and r.model not in turbo.LONG]
-    wrong = [r for r in unknown if r.ours != r.right(patched=False)]
+               and turbo.layout(r.model) in ("groups", "bytes")
+               and r.model not in turbo.ONE_CORE]
     assert sum(turbo.layout(r.model) == "groups" for r in unknown) > 30
-    assert {r.registers[0x1AE] for r in wrong} == NOT_RISING
+    assert {r.name: r.ours for r in unknown if r.ours != r.right(patched=False)} == {}
 
 
 def test_base_is_what_kernels_logged(rows) -> None:

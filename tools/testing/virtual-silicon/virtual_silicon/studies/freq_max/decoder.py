@@ -21,6 +21,6 @@ CC = paths.ROOT / "tools/testing/shim/cc.py"
 def build(where: Path) -> Path:
     program = where / "decode"
     subprocess.run([sys.executable, CC, "--tree", TREE, "gcc", "-O1", "-Wall", "-Werror",
-                    f"-iquote{CPU}", "-o", program, HERE / "decode.c",
-                    CPU / "turbo_table.c"], check=True)
+                    f"-iquote{CPU}", "-o", program, HERE / "decode.c"],
+                   check=True)
     return program

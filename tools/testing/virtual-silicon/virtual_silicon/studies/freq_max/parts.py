@@ -94,7 +94,7 @@ def rows(as_model: str = "") -> list[Row]:
                     for d in data])
     return [Row(d["cpu_name"].strip(), int(d["model"], 16),
                 {int(n[4:], 16): int(d[n], 16) for n in names if d[n]},
-                [int(n) for n in d["logged"].split()], int(b[0]), int(o[1]))
+                [int(n) for n in d["logged"].split()], int(b[0]), int(o[0]))
             for d, b, o in zip(data, base, ours)]
 
 
