@@ -38,13 +38,21 @@ struct turbo_table {
 static const struct turbo_model {
 	u32	vfm;
 	u8	cores;
+	bool	groups;		/* also if there is one, so that the numbers of cores do not rise */
 } turbo_models[] = {
-	{ INTEL_ICELAKE_X,		TURBO_ALL_CORES },
-	{ INTEL_ICELAKE_D,		TURBO_ALL_CORES },
-	{ INTEL_SAPPHIRERAPIDS_X,	TURBO_ALL_CORES },
-	{ INTEL_EMERALDRAPIDS_X,	TURBO_ALL_CORES },
-	{ INTEL_GRANITERAPIDS_X,	TURBO_ALL_CORES },
-	{ INTEL_GRANITERAPIDS_D,	TURBO_ALL_CORES },
+	{ INTEL_ICELAKE_X,		TURBO_ALL_CORES,	true },
+	{ INTEL_ICELAKE_D,		TURBO_ALL_CORES,	true },
+	{ INTEL_SAPPHIRERAPIDS_X,	TURBO_ALL_CORES,	true },
+	{ INTEL_EMERALDRAPIDS_X,	TURBO_ALL_CORES,	true },
+	{ INTEL_GRANITERAPIDS_X,	TURBO_ALL_CORES,	true },
+	{ INTEL_GRANITERAPIDS_D,	TURBO_ALL_CORES,	true },
+
+	{ INTEL_SKYLAKE_X,		4,			true },
+	{ INTEL_BARTLETTLAKE,		4,			true },
+	{ INTEL_ATOM_TREMONT_D,		4,			true },
+	{ INTEL_ATOM_CRESTMONT_X,	4,			true },
+	{ INTEL_ATOM_CRESTMONT,		4,			true },
+	{ INTEL_ATOM_DARKMONT_X,	4,			true },
 
 	/* Made for low power; the first stands for all with MSR_ATOM_CORE_RATIOS */
 	{ INTEL_ATOM_SILVERMONT,	1 },
@@ -56,7 +64,7 @@ static const struct turbo_model {
 	{ INTEL_XEON_PHI_KNL,		TURBO_SECOND_RATIO },
 	{ INTEL_XEON_PHI_KNM,		TURBO_SECOND_RATIO },
 
-	/* Every other Intel CPU; keep it last */
+	/* Every other Intel CPU, which has groups if the numbers of cores rise; keep it last */
 	{ 0,				4 },
 };
 
@@ -104,9 +112,8 @@ static inline bool are_core_counts(u64 counts)
  * since Skylake and some Atoms, a ratio per group of cores, and the numbers of cores in the
  * second register.
  */
-static inline void decode_turbo_bytes(struct turbo_table *table, const u64 *limits)
+static inline void decode_turbo_bytes(struct turbo_table *table, const u64 *limits, bool groups)
 {
-	bool groups = are_core_counts(limits[1]);
 	unsigned int i;
 
 	for (i = 0; i < (groups ? 8 : TURBO_BINS_MAX); i++)
@@ -154,7 +161,8 @@ static inline int turbo_table_decode(struct turbo_table *table, u32 vfm, u8 base
 	if (model->cores == TURBO_SECOND_RATIO)
 		decode_turbo_deltas(table, limits);
 	else
-		decode_turbo_bytes(table, limits);
+		decode_turbo_bytes(table, limits, limits[1] &&
+				   (model->groups || are_core_counts(limits[1])));
 	if (!table->nr_bins)
 		return -ENODATA;
 

@@ -280,6 +280,13 @@ static const struct table_case odd_tables[] = {
 		.ratio = 1558,
 		.wants = { {1, 1558}, {255, 1469}, {256, 1469} },
 	}, {
+		.name = "groups: one, whose count repeats", .vfm = INTEL_ATOM_CRESTMONT_X,
+		.base = 0x1400, .limits = { 0x1b1b1b1b1b1b1b1b, 0x1c1c1c1c1c1c1c1c },
+		.base_ratio = 20,
+		.bins = { {28, 27} },
+		.ratio = 1382,
+		.wants = { {1, 1382}, {255, 1382} },
+	}, {
 		.name = "groups: unused ones count 0", .vfm = INTEL_ICELAKE_X,
 		.base = 0x1700, .limits = { 0x2123, 0x0402 },
 		.base_ratio = 23,
@@ -456,6 +463,8 @@ static const struct model_case {
 	{ "Granite Rapids-D",	INTEL_GRANITERAPIDS_D,		TURBO_ALL_CORES },
 	{ "Bartlett Lake",	INTEL_BARTLETTLAKE,		4 },
 	{ "Sierra Forest",	INTEL_ATOM_CRESTMONT_X,		4 },
+	{ "Grand Ridge",	INTEL_ATOM_CRESTMONT,		4 },
+	{ "Clearwater Forest",	INTEL_ATOM_DARKMONT_X,		4 },
 	{ "Tremont-D",		INTEL_ATOM_TREMONT_D,		4 },
 	{ "Alder Lake",		INTEL_ALDERLAKE,		4 },
 	{ "Silvermont",		INTEL_ATOM_SILVERMONT,		1 },
