@@ -303,7 +303,7 @@ INVARIANCE = "kernel/debug/x86/freq_invariance"
 
 
 def invariance(case: Case) -> Findings:
-    if bad := case.said(r"CPU (\d+): APERF and MPERF make no sense"):
+    if bad := case.said(r"CPU (\d+): APERF and MPERF (?:are unusable|make no sense)"):
         cpus = {int(match[1]) for match, _ in bad}
         yield Finding("invariance", f"counters of {whom(cpus)} made no sense, their clock counted"
                       " as the highest meanwhile", "slow",

@@ -22,7 +22,6 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 LINUX = Path(os.environ.get("X86_DVFS_BUILD", TOP / "build")) / "linux"
 CC = TOP / "tools/testing/shim/cc.py"
-WITH: dict[str, str] = {}
 UNITS = {file.stem.removesuffix("_kunit"): file
          for directory in ("arch/x86/kernel/cpu", "drivers/cpuidle/governors", "kernel/sched")
          for file in sorted((TOP / directory).glob("*_kunit.c"))
@@ -90,7 +89,7 @@ def run(unit: str, tree: Path, bits: int = 64) -> subprocess.CompletedProcess[st
             sources = [source]
         else:
             beside = tree / file.parent.relative_to(TOP)
-            sources = [beside / n for n in (file.name, WITH.get(unit)) if n]
+            sources = [beside / file.name]
         built = subprocess.run(
             [sys.executable, CC, "--tree", tree, "--tree", LINUX, "gcc", f"-m{bits}", "-O1", "-g",
              "-w", "-fmax-errors=3", "-fsanitize=address,undefined", "-fno-sanitize-recover",

@@ -368,12 +368,12 @@ IDLE_STATES: dict[str, tuple[str, str, str]] = {
     "default": ("sapphire-rapids", "", "POLL C0.2 C1 C1E C6"),
     "states-off": ("sapphire-rapids", "intel_idle.states_off=2", "POLL -C0.2 C1 C1E C6"),
     "states-off-c6": ("sapphire-rapids", "intel_idle.states_off=8", "POLL C1 C1E -C6"),
+    "states-off-c1-c1e": ("sapphire-rapids", "intel_idle.states_off=6", "POLL -C1 -C1E C6"),
     "c02-on-states-off": ("sapphire-rapids", "intel_idle.c02=on intel_idle.states_off=8",
                           "POLL C0.2 C1 -C1E C6"),
     "c02-off": ("sapphire-rapids", "intel_idle.c02=off", "POLL C1 C1E C6"),
     "c02-off-states-off": ("sapphire-rapids", "intel_idle.c02=off intel_idle.states_off=8",
                            "POLL C1 C1E -C6"),
-    "c01": ("sapphire-rapids", "intel_idle.c02=c01", "POLL C0.1 C1 C1E C6"),
     "nonsense": ("sapphire-rapids", "intel_idle.c02=maybe intel_idle.ibrs_off=1",
                  "POLL C0.2 C1 C1E C6"),
     "max-cstate-0": ("sapphire-rapids", "intel_idle.max_cstate=0", ""),
@@ -387,9 +387,9 @@ IDLE_STATES: dict[str, tuple[str, str, str]] = {
                  "POLL C0.2 C1 C1E -C6"),
     "no-acpi": (_own("short-cst.toml"), "intel_idle.no_acpi=1",
                 "POLL C0.2 C1 C1E C6"),
-    "unknown": (_own("unknown-waitpkg.toml"), "umwait.idle_poll=c01",
+    "unknown": (_own("unknown-waitpkg.toml"), "umwait.idle_poll=c02",
                 "POLL C1_ACPI C2_ACPI"),
-    "monitor-bug": (_own("monitor-bug.toml"), "umwait.idle_poll=c01",
+    "monitor-bug": (_own("monitor-bug.toml"), "umwait.idle_poll=c02",
                     "POLL C1_ACPI C2_ACPI"),
     "amd": ("epyc-7742", "", ""),
 }
@@ -448,7 +448,7 @@ def c02(m: Machine, cpus: int) -> Steps:
 
 
 #: What polling loops are told to do, with the mark that a while of it begins with.
-IDLE_POLL: dict[str, int] = {"c02": 10, "c01": 12, "off": 14}
+IDLE_POLL: dict[str, int] = {"c02": 10, "off": 14}
 
 
 def idle_poll(m: Machine, cpus: int) -> Steps:
@@ -509,8 +509,8 @@ _SHOW = f"grep -s '' {FREQ_MAX} {INVARIANCE} || true"
 _EACH = f"$(sleep 0.02; sed -n 's/^cpu .* freq_max \\([0-9]*\\) .*/\\1/p' {INVARIANCE})"
 
 #: What the parameter is set to, and what must not be possible.
-WORDS = ("nominal", "1c", "3c", "4c", "8c", "12c", "255c", "midpoint", "boost", "off")
-BAD_WORDS = ("", "0c", "256c", "c", "4", "base", "all", "4cc", "Boost", "nonsense")
+WORDS = ("nominal", "1c", "3c", "4c", "8c", "12c", "255c", "midpoint", "boost")
+BAD_WORDS = ("", "off", "0c", "256c", "c", "4", "base", "all", "4cc", "Boost", "nonsense")
 TOGGLES = 20
 
 
@@ -569,7 +569,7 @@ def hostile(m: Machine, cpus: int) -> Steps:
 HOSTILE_PARAMETERS: dict[str, tuple[str | None, ...]] = {
     "intel_idle.c02": ("", "maybe", "ON", "c02", "-1", "auto,on", "offf", "%s%n", "o" * 200, None),
     "intel_idle.states_off": ("", "-1", "0x", "2x", "4294967296", "none", "9" * 100, None),
-    "umwait.idle_poll": ("", "c03", "C01", "1", "offf", "c02 off", None),
+    "umwait.idle_poll": ("", "c01", "C02", "1", "offf", "c02 off", None),
     "cpuidle.governor": ("t" * 16, "teo" * 30),
     "aperfmperf.freq_max": ("", "0c", "256c", "OFF", "4c,1c", "4c 1c", "%s%n", "4" * 300, None),
 }

@@ -43,8 +43,8 @@ struct file {
 static const struct file patterns[] = {
 	{ CPUS "cpufreq/{,policy*/}schedutil/rate_limit_us", NUMBER, UINT32_MAX, NULL, false },
 	{ "/sys/module/aperfmperf/parameters/freq_max", FREQ_MAX, 255,
-	  "off nominal midpoint boost", false },
-	{ "/sys/module/umwait/parameters/idle_poll", WORDS, 0, "off c01 c02", true },
+	  "nominal midpoint boost", false },
+	{ "/sys/module/umwait/parameters/idle_poll", WORDS, 0, "off c02", true },
 	{ CPUS "cpuidle/current_governor", WORDS, 0, "menu teo ladder", true },
 	{ "/sys/module/intel_idle/parameters/c02", READ_ONLY, 0, NULL, false },
 };

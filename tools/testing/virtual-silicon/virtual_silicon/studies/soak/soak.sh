@@ -32,7 +32,7 @@ change()
 	must put schedutil $CPU/cpufreq/policy*/scaling_governor
 	must put $(($1 % 5 * 500)) $CPU/cpufreq/schedutil/rate_limit_us
 	must put "$(echo teo menu ladder | cut -d' ' -f$(($1 % 3 + 1)))" $CPU/cpuidle/current_governor
-	must put "$(echo off c01 c02 | cut -d' ' -f$(($1 % 3 + 1)))" /sys/module/umwait/parameters/idle_poll
+	must put "$(echo off c02 | cut -d' ' -f$(($1 % 2 + 1)))" /sys/module/umwait/parameters/idle_poll
 	work
 	must put teo $CPU/cpuidle/current_governor
 }
