@@ -61,7 +61,7 @@ def begin(script: str, root: Path) -> subprocess.Popen[bytes]:
         (root / "bin" / name).write_text(f"#!/bin/sh\n{text.format(root, '/bin/sleep')}\n")
         (root / "bin" / name).chmod(0o755)
     (root / "kselftest").symlink_to(units.LINUX / "tools/testing/selftests/kselftest")
-    text = (TREE / script).read_text()
+    text = (units.TOP / script).read_text() if "/power/" in script else (TREE / script).read_text()
     for real, copy in (("/sys/devices/system/cpu", "cpu"), ("/sys/module", "module"),
                        ("/proc/cpuinfo", "cpuinfo"), ("/dev/cpu_dma_latency", "absent")):
         text = text.replace(real, f"{root}/{copy}")
