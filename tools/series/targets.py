@@ -17,7 +17,7 @@ from virtual_silicon.lab import plan, results
 from virtual_silicon.progress import say
 
 from . import guest, paths, proc
-from .check import bisect, configs, mutants, static, testrun
+from .check import bisect, code, configs, mutants, static, testrun
 from .compile import deb, kernel, qemu, replay, stick
 from .fetch import base, cache, packages, stock
 from .patchqueue import fixes, mails, manifest, port, port_table, refresh
@@ -326,6 +326,9 @@ TARGETS = {
                       "build", [take_back], newer=True),
     "series": Target("build/series: the patches as mails, and in parts", "build",
                      [linux, write_mails], newer=True),
+    "lines": Target("lines of code that each commit adds: no comments, blanks, tests", "build",
+                    [linux], lambda: say("\n".join(code.table(trees.LINUX.path, trees.BASE))),
+                    newer=True),
     "releases": Target("try the patches on each base release on offer", "build",
                        then=lambda: testrun.run([
                            ("base releases", lambda: testrun.base_releases(series()))]),
