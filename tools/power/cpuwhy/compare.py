@@ -55,9 +55,9 @@ TOOLS = (LIVE, "cpupower", "echo", "sysctl", "tuned-adm", "powerprofilesctl", "w
 WORD = re.compile(
     "|".join((r"-[a-zA-Z]|--(?:all|cpu|epb|epp|governor|perf-bias|turbo|min|max)", r"0x[0-9a-f]+",
               r"\d+(?:\.\d+)?(?:[kMG]Hz)?", r"[YNn]", "on|off|set|profile",
-              "frequency-set|idle-set|choice|teo|freq|schedutil|chains",
+              "frequency-set|idle-set|choice|teo|freq|schedutil|chains|pairs",
               "balanced|power-saver|throughput-performance", r"[>|;]|&&", "tee",
-              r"(?:NO_)?(?:SIS_\w+|CHAINS)",
+              r"(?:NO_)?(?:SIS_\w+|CHAINS|PAIRS)",
               r"/(?:sys/(?:devices/system/cpu|module|class/powercap|kernel/debug)|proc/sys/kernel)"
               r"/[\w/.*:?\[\]-]+", *form.GOVERNORS, *form.EPP)))
 

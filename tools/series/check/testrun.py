@@ -204,7 +204,7 @@ def kunit_results(linux: Path, out: Path, expected: set[str]) -> Count:
 
 
 #: Of races, which KCSAN finds everywhere, those of our functions
-_COMPLAINT = re.compile(r"WARNING:|BUG:(?! KCSAN:)|KCSAN:.*(?:sugov|chain|gov_attr|governor)|"
+_COMPLAINT = re.compile(r"WARNING:|BUG:(?! KCSAN:)|KCSAN:.*(?:sugov|pair|gov_attr|governor)|"
                         r"\bOops|Call Trace|suspicious RCU|INFO: .*lock|UBSAN:|ODEBUG:|not ok ")
 
 

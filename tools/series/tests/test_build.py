@@ -276,7 +276,7 @@ def test_kernel_that_runs_no_program_is_off_after_its_suites(tmp_path, monkeypat
 
     monkeypatch.setattr(testrun, "kunit_results", lambda linux, out, expected: expected)
     assert ends("the emulator ended (status 0) before the guest was done") == \
-        {"cpuidle-teo", "schedutil_chain", "schedutil_holdoff"}
+        {"cpuidle-teo", "schedutil_pairs", "schedutil_holdoff"}
     with pytest.raises(Fail, match="panicked"):
         ends("the guest's kernel panicked: Attempted to kill init!")
 

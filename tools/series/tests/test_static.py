@@ -12,11 +12,11 @@ from ..check import static
 from ..patchqueue.tree import BASE, TIP, Tree
 
 LOG = """\
-  CC      kernel/sched/chain.o
-  CHECK   ../kernel/sched/chain.c
-../kernel/sched/chain.c:12:5: warning: symbol 'a' was not declared. Should it be static?
-../kernel/sched/chain.c:13: warning: Function parameter or struct member 'b' not described in 'c'
-../kernel/sched/chain.c:14:9:   expected int *
+  CC      kernel/sched/pairs.o
+  CHECK   ../kernel/sched/pairs.c
+../kernel/sched/pairs.c:12:5: warning: symbol 'a' was not declared. Should it be static?
+../kernel/sched/pairs.c:13: warning: Function parameter or struct member 'b' not described in 'c'
+../kernel/sched/pairs.c:14:9:   expected int *
 In file included from ../kernel/sched/build_utility.c:12:
 ./include/linux/idle_poll.h:9:2: error: redefinition of 'd'
 """
@@ -25,8 +25,8 @@ In file included from ../kernel/sched/build_utility.c:12:
 def test_remarks() -> None:
     found = static.remarks(LOG)
     assert found == {
-        "kernel/sched/chain.c: warning: symbol 'a' was not declared. Should it be static?",
-        "kernel/sched/chain.c: warning: Function parameter or struct member 'b' not described in"
+        "kernel/sched/pairs.c: warning: symbol 'a' was not declared. Should it be static?",
+        "kernel/sched/pairs.c: warning: Function parameter or struct member 'b' not described in"
         " 'c'",
         "include/linux/idle_poll.h: error: redefinition of 'd'"}
     assert static.remarks(LOG.replace(":12:5", ":99:1")) == found

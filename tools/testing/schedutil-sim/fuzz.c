@@ -56,11 +56,11 @@ static const char *const rule_names[] = {
 
 /* What streams may contain; all is "a mix of all" */
 enum feature { RT = 1, DL = 2, IRQ = 4, UCLAMP = 8, SCX = 16, IO = 32, BARE = 64,
-	       CHAINS = 128 };
+	       PAIRS = 128 };
 static const struct { const char *name; unsigned int set; } features[] = {
 	{ "fair", 0 }, { "rt", RT }, { "dl", DL }, { "irq", IRQ }, { "uclamp", UCLAMP },
-	{ "scx", SCX }, { "io", IO }, { "bare", BARE }, { "chains", CHAINS },
-	{ "mix", RT | DL | IRQ | UCLAMP | SCX | IO | CHAINS },
+	{ "scx", SCX }, { "io", IO }, { "bare", BARE }, { "pairs", PAIRS },
+	{ "mix", RT | DL | IRQ | UCLAMP | SCX | IO | PAIRS },
 };
 
 static struct {
@@ -164,8 +164,8 @@ static struct need need_of(int cpu)
 	double fair = fmin2(fmax2(fmax2(a->util_avg, a->runnable_avg), a->util_est), cap);
 	struct need n = { .floor = cap };
 
-	if (run.ours && st.features & CHAINS && !shim_scx_enabled)
-		fair = fmin2(fmax2(fair, rq->chain_util), cap);
+	if (run.ours && st.features & PAIRS && !shim_scx_switched_all)
+		fair = fmin2(fmax2(fair, rq->pairs), cap);
 	if (shim_scx_enabled)
 		used = rq->scx.cpuperf_target;
 	if (!shim_scx_switched_all)
@@ -513,8 +513,8 @@ static void new_signals(int cpu)
 			.util_avg = a->util_avg, .util_est = rnd(a->util_avg + 200),
 		};
 	}
-	if (st.features & CHAINS)
-		rq->chain_util = rnd(3) ? walk(rq->chain_util, shim_capacity) : 0;
+	if (st.features & PAIRS)
+		rq->pairs = rnd(3) ? walk(rq->pairs, shim_capacity) : 0;
 	if (st.features & RT)
 		rq->avg_rt.util_avg = rnd(3) ? walk(rq->avg_rt.util_avg, 300) : 0;
 	if (st.features & DL)

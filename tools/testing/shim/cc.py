@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 #: Of a tree, as they are.
-REAL = ("asm/intel-family.h", "asm/msr-index.h", "linux/cpuidle.h", "linux/sched/chain.h")
+REAL = ("asm/intel-family.h", "asm/msr-index.h", "linux/cpuidle.h")
 #: libc includes these itself.
 OF_LIBC = ("asm/errno.h", "linux/errno.h", "linux/limits.h")
 _INCLUDE = re.compile(

@@ -65,7 +65,7 @@ struct rq {
 	struct sched_avg	avg_rt, avg_dl, avg_irq;
 	unsigned int		nr_running;
 	u64			clock, clock_idle, idle_stamp;
-	unsigned long		chain_util;
+	u32			pairs;
 	int			cpu;
 	union { struct task_struct *curr, *donor; };	/* no proxy execution */
 	struct task_struct	*idle;
@@ -99,8 +99,19 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define current			((struct task_struct *)NULL)
 #define lsub_positive(p, v)	(*(p) -= min(*(p), (v)))
 
-#define cpu_util_chain(rq)	(scx_enabled() ? 0 : (rq)->chain_util)
-#define sched_chain_use(use)	do { } while (0)
+#define jiffies			0U	/* requests of pairs do not expire */
+#define HZ			250
+
+/* The governor is in use. */
+#define DECLARE_WORK(w, f)	struct work_struct w
+struct work_struct { int dummy; };
+#define schedule_work(w)	((void)(w))
+#define static_branch_enable(k)		(*(k) = true)
+#define static_branch_disable(k)	(*(k) = false)
+#define atomic_add(n, v)	((v)->counter += (n))
+#define atomic_read(v)		((v)->counter)
+#define rebuild_sched_domains_energy()	do { } while (0)
+static bool sched_pairs_key;
 
 unsigned long tick_nohz_get_idle_calls_cpu(int cpu);
 #define CONFIG_NO_HZ_FULL	1

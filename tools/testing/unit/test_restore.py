@@ -18,7 +18,7 @@ import units
 
 TREE = Path(os.environ.get("KERNEL_TREE", units.LINUX))
 SCRIPTS = ["tools/power/c02-bench/c02-bench", "tools/testing/selftests/intel_idle/states.sh",
-           "tools/testing/selftests/sched_chains/chains.sh"]
+           "tools/testing/selftests/sched_pairs/pairs.sh"]
 
 pytestmark = pytest.mark.skipif(not units.LINUX.is_dir(), reason="no build/linux (make tree)")
 
@@ -79,7 +79,7 @@ def begin(script: str, root: Path) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_all_is_set_back(script: str, end: str, tmp_path: Path) -> None:
     changing = ("cpuidle/current_governor" if "states" in script else
-                "cpu1/cpuidle/state0/disable" if "chains" in script else
+                "cpu1/cpuidle/state0/disable" if "pairs" in script else
                 "cpu1/cpuidle/state1/disable")
     with begin(script, tmp_path) as child:
         before = {name: str(value) for name, value in FILES.items()}

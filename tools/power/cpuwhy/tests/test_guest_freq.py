@@ -117,7 +117,7 @@ def test_why(pairs: Pairs) -> None:
 FAULTS = "2 rate counter=mperf permille=200 at=1s\n3 freeze counter=mperf at=3s\n"
 QUICK, SLOW = range(0, 2), range(2, 4)
 OURS = f"""
-        S=$CPU/cpufreq/schedutil; chains 0; put 0 $S/rate_limit_us
+        S=$CPU/cpufreq/schedutil; pairs 0; put 0 $S/rate_limit_us
         taskset 2 seq 20000 >/dev/null
         {BURST * len(QUICK)}
         put {HELD_US} $S/rate_limit_us
@@ -126,9 +126,9 @@ OURS = f"""
         {BURST}
         for i in 2 3 3; do sleep 0.3; vs-load -c $i -t 0.2 >/dev/null; done
         for load in legs1 parallel producer; do
-                sleep 0.3; /selftests/sched_chains/conversations $load 1
+                sleep 0.3; /selftests/sched_pairs/conversations $load 1
         done >&2
-        chains 1; sleep 0.3; /selftests/sched_chains/conversations legs1 1 >&2"""
+        pairs 1; sleep 0.3; /selftests/sched_pairs/conversations legs1 1 >&2"""
 
 
 def ours(name: str, append: str, load: str, faults: str = "") -> tuple[scripted.Recorded,
@@ -180,7 +180,7 @@ def test_quarantined(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
 
 
 def test_tasks_that_take_turns(faulty: tuple[scripted.Recorded, freq.Result]) -> None:
-    """legs1 has two, 1 ms each, for a second. It is found once: with chains its clock is
+    """legs1 has two, 1 ms each, for a second. It is found once: with pairs its clock is
     the highest; the tasks of the other loads work at once or rest. At the start of parallel
     two may share a CPU for a while, and then they do take turns (30 ms on Linux 7.3)."""
     talk, *others = sorted((e for e in faulty[1].episodes if e.turns), key=lambda e: -e.waited)

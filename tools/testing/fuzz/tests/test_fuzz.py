@@ -13,7 +13,6 @@ pytestmark = pytest.mark.skipif(not fuzz.LINUX.is_dir(), reason="no build/linux 
 FREQ_MAX = "arch/x86/kernel/cpu/freq_max.h"
 TURBO = "arch/x86/kernel/cpu/turbo_table.h"
 HOLDOFF = "kernel/sched/cpufreq_holdoff.h"
-CHAIN = "kernel/sched/chain.h"
 TEO = "drivers/cpuidle/governors/teo_core.h"
 
 #: (unit, file, what stands there, what is to stand there)
@@ -29,8 +28,6 @@ MISTAKES = [
     ("holdoff", HOLDOFF, "(s64)(now - h->since) >=", "now - h->since >= (u64)"),
     ("holdoff", HOLDOFF, "h->lo = U32_MAX;", "h->lo = 0;"),
     ("holdoff", HOLDOFF, "h->lo = min(h->lo, util);", "h->lo = util;"),
-    ("chain", CHAIN, "c->lag = min(lag, CHAIN_LAG);", "c->lag = lag;"),
-    ("chain", CHAIN, "w->ran += passed - min(slack, passed);", "w->ran += passed - slack;"),
     ("teo", TEO, "clamp_t(s64, needed, NSEC_PER_USEC, NSEC_PER_SEC / 2)", "needed"),
     ("teo", TEO, "min(idle, (s64)TEO_MOST * needed)", "idle"),
     ("teo", TEO, "cpu->nr_pending < TEO_PENDING", "cpu"),

@@ -110,7 +110,7 @@ works_afterwards()
 # KCSAN finds races everywhere: those of the governor count.
 complaints()
 {
-	dmesg | sed '/KCSAN:/{/sugov\|chain\|gov_attr\|governor/!d}' |
+	dmesg | sed '/KCSAN:/{/sugov\|pair\|gov_attr\|governor/!d}' |
 		grep -E "WARNING:|BUG:|Oops|INFO: .*(lock|task)|suspicious RCU"
 }
 

@@ -28,11 +28,11 @@ put()
 	done
 }
 
-# chains 1|0: the scheduler's feature CHAINS, in kernels that have it
-chains()
+# pairs 1|0: the scheduler's feature PAIRS, in kernels that have it
+pairs()
 {
 	_file=/sys/kernel/debug/sched/features
-	! grep -q CHAINS $_file 2>/dev/null || put "$([ "$1" = 1 ] || echo NO_)CHAINS" $_file
+	! grep -q PAIRS $_file 2>/dev/null || put "$([ "$1" = 1 ] || echo NO_)PAIRS" $_file
 }
 
 CPU=/sys/devices/system/cpu

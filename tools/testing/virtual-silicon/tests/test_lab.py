@@ -89,7 +89,7 @@ def tiny(where: Path, old: str = "", new: str = "") -> plan.Plan:
      "a.toml: part one: only: no load like ends*; there are: turns:1, turns:2, end"),
     ("seeds = 2", 'seeds = 2\nvariants = ["other"]',
      "a.toml: part one: no variant other; there are: kernel cycles x 0.5, "),
-    ('"feature=NO_X"', '"chain=0"', "a.toml: column ours: no setting chain; there are: status, "),
+    ('"feature=NO_X"', '"pair=0"', "a.toml: column ours: no setting pair; there are: status, "),
     ('kernel = "ours"', 'kernel = "ours"\nvariant = "HWPs"',
      "a.toml: column ours: no variant HWPs; there are: "),
     ('better = "less"', 'programs = ["hg"]',
@@ -635,7 +635,7 @@ class Shell:
             cpu / "cpufreq/policy1/scaling_governor": "schedutil",
             cpu / "cpu0/cpufreq/cpuinfo_max_freq": "3800000",
             cpu / "cpuidle/current_governor": "menu",
-            root / "sys/kernel/debug/sched/features": "CHAINS",
+            root / "sys/kernel/debug/sched/features": "PAIRS",
             root / "sys/module/aperfmperf/parameters/freq_max": "4c",
             root / "sys/kernel/tracing/trace": "", root / "tmp/x": "",
             root / "sys/kernel/tracing/buffer_size_kb": "",
@@ -688,12 +688,12 @@ def test_settings_are_those_of_the_plan() -> None:
 def test_a_column_sets_only_what_it_names(shell: Shell) -> None:
     """All else is as the kernel began, whatever the column before has set."""
     before = {file: file.read_text() for file in shell.files}
-    both = ("settings governor=performance idle=teo freq_max=1c feature=NO_CHAINS states=POLL,C1 "
+    both = ("settings governor=performance idle=teo freq_max=1c feature=NO_PAIRS states=POLL,C1 "
             "hint=9")
     assert shell(f"prepare\n{both} || echo no") == []
     assert shell.values("scaling_governor") == {"performance"}
     assert shell.values("current_governor") == {"teo"} and shell.values("freq_max") == {"1c"}
-    assert shell.values("features") == {"NO_CHAINS"} and shell.values("/2/disable") == set()
+    assert shell.values("features") == {"NO_PAIRS"} and shell.values("/2/disable") == set()
     assert shell.values("state2/disable") == {"1"} and shell.values("state1/disable") == {"0"}
     for file, text in before.items():
         file.write_text(text)
@@ -706,7 +706,7 @@ def test_a_column_sets_only_what_it_names(shell: Shell) -> None:
 
 @pytest.mark.parametrize("word, file", [
     ("governor=performance", "policy1/scaling_governor"), ("idle=teo", "cpuidle/current_governor"),
-    ("freq_max=1c", "freq_max"), ("status=active", ""), ("feature=NO_CHAINS", "features"),
+    ("freq_max=1c", "freq_max"), ("status=active", ""), ("feature=NO_PAIRS", "features"),
     ("states=POLL,C9", ""), ("idle_poll=c02", ""),
     ("shallower=20", "cpu1/cpuidle/state2/disable"), ("limit=9", "cpu_dma_latency"), ("x=1", "")])
 def test_a_setting_that_does_not_hold(shell: Shell, word: str, file: str) -> None:

@@ -83,7 +83,7 @@ def rows(kernel: str) -> dict[str, Row]:
                      f"put {idle} {_IDLE}; put schedutil {_FREQ}; sleep 1; "
                      f"vs-load -w 1 -p 100000 -t 5 -m 200 | {_JOULES}", "RAPL's counters"),
         "talk": Row("round trips through a pipe of two CPUs, thousands in 1 s", "",
-                    "/selftests/sched_chains/conversations pipe 1 | awk '{print $1 / 1000}'",
+                    "/selftests/sched_pairs/conversations pipe 1 | awk '{print $1 / 1000}'",
                     "the program's own count", more=True),
         "idle": Row("wake-ups of each idle CPU in 1 s", "",
                     f"put {idle} {_IDLE}; sleep 1; a=$({_ENTRIES}); sleep 10; b=$({_ENTRIES}); "
