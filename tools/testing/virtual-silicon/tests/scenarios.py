@@ -245,10 +245,6 @@ def part(m: Machine, cpus: int) -> Steps:
     yield "cpuidle", "dump_cpuidle"
 
 
-def waitpkg(m: Machine, cpus: int) -> Steps:
-    yield "waitpkg", "vs-waitpkg"
-
-
 #: Faults by the second of virtual time at which they begin; the guest has
 #: booted within the first.  Each CPU has its own, CPU 0 looks on.
 RUNTIME_FAULTS = """\
@@ -1030,7 +1026,6 @@ SCENARIOS: dict[str, Scenario] = {
     "turbo-bytes": Scenario(turbo, "e5-2698-v4", cpus=8),
     "turbo-groups": Scenario(turbo, cpus=6),
     "two-packages": Scenario(topology, "e5-2670-v3", cpus=16),
-    "waitpkg": Scenario(waitpkg, append=""),
     "faults": Scenario(faulty, cpus=4, faults=RUNTIME_FAULTS),
     "lost-turbo": Scenario(look, faults=LOST_TURBO),
     "zero-counters": Scenario(look, faults=ZERO_COUNTERS),

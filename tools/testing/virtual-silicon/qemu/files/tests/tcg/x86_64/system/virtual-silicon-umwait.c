@@ -19,6 +19,17 @@ static void do_umonitor(void)
     asm volatile("umonitor %0" : : "r" (line));
 }
 
+static void do_umonitor_nowhere(void)
+{
+    asm volatile("umonitor %0" : : "r" (1ull << 63));
+}
+
+/* Address size 32: the upper half of the register does not count. */
+static void do_umonitor_32(void)
+{
+    asm volatile("addr32 umonitor %0" : : "r" ((uint64_t)line | 1ull << 63));
+}
+
 /* Both begin with all arithmetic flags set and leave theirs in @flags. */
 static void do_umwait(void)
 {
@@ -97,6 +108,9 @@ static void test_exceptions(void)
     check(attempt(do_umwait) == GP, "UMWAIT with bit 31: #GP");
     operand = 0;
     check(attempt_at(do_umonitor, true) == 0, "UMONITOR at CPL 3");
+    check(attempt(do_umonitor_nowhere) == GP,
+          "UMONITOR checks its address as a load does");
+    check(attempt(do_umonitor_32) == 0, "UMONITOR with 32 bits of address");
     check(attempt_at(do_umwait, true) == 0, "UMWAIT at CPL 3");
     check(attempt_at(do_tpause, true) == 0, "TPAUSE at CPL 3");
     set_tsd(true);
