@@ -590,3 +590,15 @@ def test_emulator_has_a_place_for_each_datum(name: str) -> None:
     """Names alone; its start checks ranges."""
     wrong = misfits(qapi.machine(machine.load(name)), "VirtualSiliconMachine", qapi_types())
     assert not wrong, f"machine/qapi.py and {QAPI.name}: {', '.join(wrong)}"
+
+
+def test_emulator_reads_each_datum() -> None:
+    """By its name: one that another type has too may be read from that alone."""
+    model = QAPI.parents[1] / "target/i386/tcg/sysemu/virtual-silicon"
+    code = "\n".join(file.read_text(encoding="utf-8") for file in model.glob("*.c"))
+    read = set(re.findall(r"(?:->|\.)(\w+)", code))
+    types = qapi_types()
+    del types["VirtualSiliconProperties"]		# of the object, by functions
+    unread = [f"{struct}.{name}" for struct, members in types.items() for name in members
+              if name.strip("*").replace("-", "_") not in read]
+    assert not unread, f"{model.name} does not read {', '.join(unread)}"

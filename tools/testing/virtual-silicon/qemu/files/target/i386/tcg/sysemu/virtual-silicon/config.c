@@ -21,15 +21,22 @@ static unsigned list_length(const void *list)
     return n;
 }
 
+static bool length_is(const void *list, unsigned least, unsigned most,
+                      const char *what, Error **errp)
+{
+    unsigned n = list_length(list);
+
+    if (n < least || n > most) {
+        error_setg(errp, "machine.%s: needs %u to %u entries, not %u", what,
+                   least, most, n);
+        return false;
+    }
+    return true;
+}
+
 static bool set_clock(VsConfig *c, const VirtualSiliconClock *k, Error **errp)
 {
-    c->tsc_khz = k->tsc_khz;
-    c->bus_khz = k->bus_khz;
-    c->min_ratio = k->min_ratio;
-    c->base_ratio = k->base_ratio;
-    c->max_ratio = k->max_ratio;
-    c->counter_unit = k->counter_unit;
-    c->domain_cpus = k->domain_cpus;
+    c->clock = *k;
     if (!k->tsc_khz || !k->bus_khz || !k->counter_unit || !k->domain_cpus) {
         error_setg(errp, "machine.clock: tsc-khz, bus-khz, counter-unit and "
                    "domain-cpus must be above 0");
@@ -48,11 +55,7 @@ static bool set_clock(VsConfig *c, const VirtualSiliconClock *k, Error **errp)
 static bool set_turbo(VsConfig *c, const VirtualSiliconTurboBinList *list,
                       Error **errp)
 {
-    unsigned n = list_length(list);
-
-    if (!n || n > VS_BINS) {
-        error_setg(errp, "machine.turbo: needs 1 to %d entries, not %u",
-                   VS_BINS, n);
+    if (!length_is(list, 1, VS_BINS, "turbo", errp)) {
         return false;
     }
     for (; list; list = list->next) {
@@ -62,23 +65,12 @@ static bool set_turbo(VsConfig *c, const VirtualSiliconTurboBinList *list,
     return true;
 }
 
-static void set_hwp(VsConfig *c, const VirtualSiliconHwp *h)
-{
-    c->hwp = true;
-    c->hwp_epp = h->epp;
-    c->hwp_unit_khz = h->unit_khz;
-    c->efficient_ratio = h->efficient_ratio;
-}
-
 static bool set_pstates(VsConfig *c, const VirtualSiliconPstates *p,
                         Error **errp)
 {
-    unsigned n = list_length(p->ratios);
     const uint8List *r;
 
-    if (!n || n > VS_PSTATES) {
-        error_setg(errp, "machine.pstates.ratios: needs 1 to %d entries, not "
-                   "%u", VS_PSTATES, n);
+    if (!length_is(p->ratios, 1, VS_PSTATES, "pstates.ratios", errp)) {
         return false;
     }
     for (r = p->ratios; r; r = r->next) {
@@ -88,11 +80,16 @@ static bool set_pstates(VsConfig *c, const VirtualSiliconPstates *p,
     return true;
 }
 
+static unsigned ratios(const VsConfig *c)
+{
+    return c->clock.max_ratio - c->clock.min_ratio + 1;
+}
+
 /* One value for each ratio; NULL if there are more or less. */
 static uint64_t *by_ratio(const VsConfig *c, const uint32List *list,
                           const char *what, Error **errp)
 {
-    unsigned n = c->max_ratio - c->min_ratio + 1;
+    unsigned n = ratios(c), i = 0;
     uint64_t *values;
 
     if (list_length(list) != n) {
@@ -101,8 +98,8 @@ static uint64_t *by_ratio(const VsConfig *c, const uint32List *list,
         return NULL;
     }
     values = g_new(uint64_t, n);
-    for (unsigned i = 0; i < n; i++, list = list->next) {
-        values[i] = list->value;
+    for (; list; list = list->next) {
+        values[i++] = list->value;
     }
     return values;
 }
@@ -144,7 +141,7 @@ static bool set_rest(const VsConfig *c, VsState *s, const VirtualSiliconRest *r,
 static bool set_fixed_states(VsConfig *c, const VirtualSiliconMachine *m,
                              Error **errp)
 {
-    unsigned n = c->max_ratio - c->min_ratio + 1;
+    unsigned n = ratios(c);
     VsState *s = c->states;
 
     s[VS_C0] = (VsState) { .name = "C0", .active = true, .unhalted = true };
@@ -158,7 +155,6 @@ static bool set_fixed_states(VsConfig *c, const VirtualSiliconMachine *m,
     s[VS_C01].name = "C0.1";
     s[VS_C02].name = "C0.2";
     c->nstates = VS_MWAIT;
-    c->waitpkg = m->has_umwait;
     return !m->has_umwait ||
            (set_rest(c, &s[VS_C01], m->umwait->c01, errp) &&
             set_rest(c, &s[VS_C02], m->umwait->c02, errp));
@@ -190,11 +186,7 @@ static bool set_state(const VsConfig *c, VsState *s,
 static bool set_idle(VsConfig *c, const VirtualSiliconIdleStateList *list,
                      Error **errp)
 {
-    unsigned n = list_length(list);
-
-    if (!n || n > VS_STATES - VS_MWAIT) {
-        error_setg(errp, "machine.idle: needs 1 to %d entries, not %u",
-                   VS_STATES - VS_MWAIT, n);
+    if (!length_is(list, 1, VS_STATES - VS_MWAIT, "idle", errp)) {
         return false;
     }
     for (; list; list = list->next) {
@@ -228,17 +220,12 @@ static bool set_level(VsConfig *c, const VirtualSiliconPackageState *p,
 static bool set_levels(VsConfig *c, const VirtualSiliconMachine *m,
                        Error **errp)
 {
-    unsigned n = list_length(m->package);
-
-    if (n > VS_LEVELS - 1) {
-        error_setg(errp, "machine.package: takes up to %d entries, not %u",
-                   VS_LEVELS - 1, n);
+    if (!length_is(m->package, 0, VS_LEVELS - 1, "package", errp)) {
         return false;
     }
     c->levels[c->nlevels++] = (VsLevel) {
         .name = "PC0", .core_state = VS_C0,
     };
-    c->together = m->packages_together;
     for (const VirtualSiliconPackageStateList *p = m->package; p; p = p->next) {
         if (!set_level(c, p->value, errp)) {
             return false;
@@ -255,38 +242,12 @@ static bool set_power(VsConfig *c, const VirtualSiliconPower *p, Error **errp)
                    "energy-unit-uj and dram-unit-nj above 0");
         return false;
     }
-    c->sibling_permille = p->sibling_permille;
-    c->dram_uw = p->dram_uw;
-    c->energy_unit_shift = p->energy_unit_shift;
-    c->energy_unit_uj = p->energy_unit_uj;
-    c->dram_unit_nj = p->dram_unit_nj;
-    c->pkg_msr = p->package_msr;
-    c->cores_msr = p->cores_msr;
-    c->core_msr = p->core_msr;
-    c->dram_msr = p->dram_msr;
     c->pause_uw = by_ratio(c, p->pause_uw, "power.pause-uw", errp);
     if (!c->pause_uw) {
         return false;
     }
     c->uncore_uw = by_ratio(c, p->uncore_uw, "power.uncore-uw", errp);
     return c->uncore_uw;
-}
-
-static bool set_limits(VsConfig *c, const VirtualSiliconMachine *m,
-                       Error **errp)
-{
-    if (m->has_thermal && !m->thermal->tau_ns) {
-        error_setg(errp, "machine.thermal: tau-ns must be above 0");
-        return false;
-    }
-    c->power_limit = m->power_limit;
-    if (m->has_thermal) {
-        c->rth_mk_per_w = m->thermal->resistance_mk_per_w;
-        c->thermal_tau_ns = m->thermal->tau_ns;
-        c->ambient_mc = m->thermal->ambient_mc;
-        c->tjmax_mc = m->thermal->tjmax_mc;
-    }
-    return true;
 }
 
 /* A block of instructions, 512 at most, has to fit into 16 bits of budget. */
@@ -297,23 +258,11 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b ? common_divisor(b, a % b) : a;
 }
 
-static bool set_rates(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
-{
-    c->kernel_cycles = s->kernel_cycles_per_1000_insns;
-    c->user_cycles = s->user_cycles_per_1000_insns;
-    c->cycle_unit = common_divisor(c->kernel_cycles, c->user_cycles);
-    if (!c->kernel_cycles || !c->user_cycles ||
-        MAX(c->kernel_cycles, c->user_cycles) / c->cycle_unit > INSN_COST_MAX) {
-        error_setg(errp, "machine.speed: kernel-cycles-per-1000-insns and "
-                   "user-cycles-per-1000-insns must be above 0, and the greater at most %d times their "
-                   "greatest common divisor", INSN_COST_MAX);
-        return false;
-    }
-    return true;
-}
-
 static bool set_speed(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
 {
+    uint64_t kernel = s->kernel_cycles_per_1000_insns;
+    uint64_t user = s->user_cycles_per_1000_insns;
+
     if (s->quantum_ns < 100 || s->quantum_ns > 1000000 ||
         s->memory_permille > 1000 || !s->smt_permille ||
         s->smt_permille > 1000) {
@@ -321,16 +270,17 @@ static bool set_speed(VsConfig *c, const VirtualSiliconSpeed *s, Error **errp)
                    "memory-permille up to 1000, smt-permille 1 to 1000");
         return false;
     }
-    c->quantum_ns = s->quantum_ns;
-    c->memory_permille = s->memory_permille;
-    c->pause_cycles = s->pause_cycles;
-    c->smt_permille = s->smt_permille;
     c->work_permille = 1000;
-    c->ipi_ns = s->ipi_ns;
-    c->store_ns = s->store_ns;
-    c->remote_ns = s->remote_ns;
-    c->seed = s->seed;
-    return set_rates(c, s, errp);
+    c->cycle_unit = common_divisor(kernel, user);
+    if (!kernel || !user ||
+        MAX(kernel, user) / c->cycle_unit > INSN_COST_MAX) {
+        error_setg(errp, "machine.speed: kernel-cycles-per-1000-insns and "
+                   "user-cycles-per-1000-insns must be above 0, and the "
+                   "greater at most %d times their greatest common divisor",
+                   INSN_COST_MAX);
+        return false;
+    }
+    return true;
 }
 
 static void add_registers(GHashTable *registers,
@@ -345,7 +295,7 @@ static void add_registers(GHashTable *registers,
 /* A copy of @uw, @permille of it. */
 static uint64_t *scale(const VsConfig *c, const uint64_t *uw, unsigned permille)
 {
-    unsigned n = c->max_ratio - c->min_ratio + 1;
+    unsigned n = ratios(c);
     uint64_t *out = g_new(uint64_t, n);
 
     for (unsigned i = 0; i < n; i++) {
@@ -363,12 +313,12 @@ static bool set_class(VsConfig *c, const VirtualSiliconMachine *m,
     class->cpus = k->cpus;
     class->next = c->classes;
     *own = *c;
-    own->base_ratio = k->base_ratio;
-    own->max_ratio = k->max_ratio;
+    own->clock.base_ratio = k->base_ratio;
+    own->clock.max_ratio = k->max_ratio;
     own->residency_deeper = k->residency_deeper;
     own->work_permille = k->work_permille;
     if (k->has_hwp) {
-        set_hwp(own, k->hwp);
+        own->hwp = k->hwp;
     }
     if (k->has_cppc_nominal) {
         own->cppc_nominal = k->cppc_nominal;
@@ -376,9 +326,9 @@ static bool set_class(VsConfig *c, const VirtualSiliconMachine *m,
     if (c->npstates) {
         own->pstate_ratios[0] = k->base_ratio;
     }
-    if (k->base_ratio < c->min_ratio || k->base_ratio > k->max_ratio ||
-        k->max_ratio > c->max_ratio || !k->work_permille ||
-        (own->hwp && !own->hwp_unit_khz)) {
+    if (k->base_ratio < c->clock.min_ratio || k->base_ratio > k->max_ratio ||
+        k->max_ratio > c->clock.max_ratio || !k->work_permille ||
+        (own->hwp && !own->hwp->unit_khz)) {
         error_setg(errp, "machine.classes: needs min-ratio <= base-ratio <= "
                    "max-ratio <= the machine's; work-permille and hwp.unit-khz "
                    "above 0");
@@ -425,19 +375,18 @@ const VsConfig *vs_config_of(const VsConfig *config, unsigned cpu)
 
 bool vs_config_init(VsConfig *c, const VirtualSiliconMachine *m, Error **errp)
 {
-    if (m->has_hwp) {
-        set_hwp(c, m->hwp);
-        if (!c->hwp_unit_khz) {
-            error_setg(errp, "machine.hwp: unit-khz must be above 0");
-            return false;
-        }
+    if (m->has_hwp && !m->hwp->unit_khz) {
+        error_setg(errp, "machine.hwp: unit-khz must be above 0");
+        return false;
     }
+    if (m->has_thermal && !m->thermal->tau_ns) {
+        error_setg(errp, "machine.thermal: tau-ns must be above 0");
+        return false;
+    }
+    c->machine = m;
+    c->hwp = m->hwp;
     c->registers = g_hash_table_new(NULL, NULL);
     add_registers(c->registers, m->msrs);
-    c->leaf_replace = m->cpuid;
-    c->leaf_set = m->cpuid_set;
-    c->leaf_clear = m->cpuid_clear;
-    c->transition = m->transition;
     return set_clock(c, m->clock, errp) &&
            set_fixed_states(c, m, errp) &&
            set_turbo(c, m->turbo, errp) &&
@@ -445,7 +394,6 @@ bool vs_config_init(VsConfig *c, const VirtualSiliconMachine *m, Error **errp)
            set_idle(c, m->idle, errp) &&
            set_power(c, m->power, errp) &&
            set_levels(c, m, errp) &&
-           set_limits(c, m, errp) &&
            set_speed(c, m->speed, errp) &&
            set_classes(c, m, errp);
 }

@@ -22,12 +22,12 @@
 
 bool vs_has_waitpkg(CPUState *cs)
 {
-    return vs_present(cs) && vs_thread(cs)->config->waitpkg;
+    return vs_present(cs) && vs_thread(cs)->config->machine->has_umwait;
 }
 
 bool vs_pauses(CPUState *cs)
 {
-    return vs_thread(cs)->config->pause_cycles;
+    return vs_thread(cs)->config->machine->speed->pause_cycles;
 }
 
 bool vs_has_call(CPUState *cs)
@@ -120,8 +120,9 @@ static unsigned idle_insn_cost(const VirtualSiliconModel *model,
 {
     const VsConfig *c = &vs_of_model(model)->config;
 
-    return (tb_flags & HF_CPL_MASK ? c->user_cycles : c->kernel_cycles) /
-           c->cycle_unit;
+    return (tb_flags & HF_CPL_MASK ?
+            c->machine->speed->user_cycles_per_1000_insns :
+            c->machine->speed->kernel_cycles_per_1000_insns) / c->cycle_unit;
 }
 
 static int64_t idle_ready(CPUState *cs)
@@ -142,8 +143,8 @@ static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
 {
     const VsConfig *c = vs_thread(cs)->config;
     uint64_t khz = vs_thread(cs)->core->khz;
-    uint64_t base = c->base_ratio * c->bus_khz;
-    uint64_t m = c->memory_permille;
+    uint64_t base = c->clock.base_ratio * c->clock.bus_khz;
+    uint64_t m = c->machine->speed->memory_permille;
 
     *num = khz * c->work_permille / 1000;
     *den = 1000 * c->cycle_unit;
@@ -151,7 +152,7 @@ static void idle_speed(CPUState *cs, uint64_t *num, uint64_t *den)
         *den = *den * ((1000 - m) * base + m * khz) / (1000 * base);
     }
     if (vs_core_shared(vs_thread(cs))) {
-        *num = *num * c->smt_permille / 1000;
+        *num = *num * c->machine->speed->smt_permille / 1000;
     }
 }
 
@@ -179,10 +180,11 @@ static void idle_finish(const VirtualSiliconModel *model, int64_t now)
 /* What @by does to @cs takes to reach it. */
 static int64_t idle_signal(CPUState *by, CPUState *cs, bool store)
 {
-    const VsConfig *c = vs_thread(cs)->config;
+    const VirtualSiliconSpeed *speed = vs_thread(cs)->vs->machine->speed;
     bool remote = vs_thread(by)->core->package != vs_thread(cs)->core->package;
 
-    return (store ? c->store_ns : c->ipi_ns) + (remote ? c->remote_ns : 0);
+    return (int64_t)(store ? speed->store_ns : speed->ipi_ns) +
+           (remote ? speed->remote_ns : 0);
 }
 
 const VirtualSiliconOps vs_ops = {
@@ -328,8 +330,8 @@ void helper_lockstep_pause(CPUX86State *env)
     VsThread *t = vs_thread(env_cpu(env));
     const VsConfig *c = t->config;
     uint16_t *left = &env_archcpu(env)->neg.icount_decr.u16.low;
-    uint64_t units = MIN((uint64_t)c->pause_cycles * c->work_permille /
-                         c->cycle_unit, *left);
+    uint64_t asked = c->machine->speed->pause_cycles;
+    uint64_t units = MIN(asked * c->work_permille / c->cycle_unit, *left);
     uint64_t cycles = units * c->cycle_unit / c->work_permille;
 
     *left -= units;

@@ -95,51 +95,27 @@ typedef struct VsLevel {
     uint32_t residency_msr;
 } VsLevel;
 
+/*
+ * VsConfig: the machine, or a class of its CPUs.  What is the same for all CPUs
+ * and needs no other form is read where it was described, in @machine.
+ */
 typedef struct VsConfig {
-    uint64_t tsc_khz, bus_khz;
-    unsigned min_ratio, base_ratio, max_ratio;
-    unsigned counter_unit;      /* cycles that APERF and MPERF count as one */
+    const VirtualSiliconMachine *machine;
+    VirtualSiliconClock clock;
+    const VirtualSiliconHwp *hwp;       /* NULL: none */
     unsigned bin_cores[VS_BINS], bin_ratios[VS_BINS], nbins;
     VsState states[VS_STATES];
     unsigned nstates;
     VsLevel levels[VS_LEVELS];  /* the first: some core is awake */
     unsigned nlevels;
-    bool together;              /* no package rests before all can */
     bool residency_deeper;      /* the counters hold deeper states too */
-    bool waitpkg;
-    bool hwp;
-    bool hwp_epp;               /* else ENERGY_PERF_BIAS is the preference */
-    uint64_t hwp_unit_khz;      /* of a performance level */
-    unsigned efficient_ratio;
     unsigned pstate_ratios[VS_PSTATES], npstates;       /* AMD if any */
     unsigned cppc_nominal;      /* CPPC performance at base_ratio, 0: none */
-    unsigned domain_cpus;       /* that a write to PERF_CTL is for, 0: one */
-    const VirtualSiliconTransition *transition;         /* NULL: at once */
-    uint64_t memory_permille;   /* of an instruction's time at base_ratio */
-    unsigned pause_cycles;
-    uint64_t smt_permille;      /* speed of a thread beside a running one */
-    uint64_t work_permille;     /* of a cycle, beside the machine's first kind */
-    int64_t ipi_ns;             /* interrupt of a CPU to one that rests, */
-    int64_t store_ns;           /* store to the line that it monitors, */
-    int64_t remote_ns;          /* and more if it is in another package */
-    uint64_t seed;
-    bool power_limit;           /* MSR_PKG_POWER_LIMIT is enforced */
-    uint64_t rth_mk_per_w;      /* 0: no temperature */
-    int64_t thermal_tau_ns;
-    int64_t ambient_mc, tjmax_mc;
+    uint64_t work_permille;     /* of a cycle, beside the first kind of core */
     uint64_t *pause_uw;         /* a core in PAUSE, per ratio from min_ratio */
     uint64_t *uncore_uw;        /* awake, by ratio of the fastest active core */
-    unsigned sibling_permille;  /* power of each further thread that executes */
-    uint64_t dram_uw;
-    unsigned energy_unit_shift;
-    uint64_t energy_unit_uj;    /* in place of 1/2^shift J, 0: not */
-    uint64_t dram_unit_nj;
-    uint32_t pkg_msr, cores_msr, core_msr, dram_msr;
-    /* cycles of 1000 instructions by privilege, and the greatest divisor */
-    uint64_t kernel_cycles, user_cycles, cycle_unit;
-    int64_t quantum_ns;
+    uint64_t cycle_unit;        /* divides what 1000 instructions take */
     GHashTable *registers;      /* MSR number -> VirtualSiliconMsr */
-    const VirtualSiliconCpuidList *leaf_replace, *leaf_set, *leaf_clear;
     const VirtualSiliconCpuidList *class_leaves;        /* replace as well */
     struct VsClass *classes;
 } VsConfig;

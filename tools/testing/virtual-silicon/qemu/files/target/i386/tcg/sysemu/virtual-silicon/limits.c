@@ -39,7 +39,7 @@ static PowerLimit power_limit(const VsThread *t, unsigned n)
     uint64_t units = 0, limits = 0;
     uint32_t limit;
 
-    if (!t->vs->config.power_limit ||
+    if (!t->vs->machine->power_limit ||
         !vs_described_read(t, REG_RAPL_POWER_UNIT, &units) ||
         !vs_described_read(t, REG_PKG_POWER_LIMIT, &limits)) {
         return (PowerLimit) { };
@@ -67,18 +67,19 @@ static uint64_t sample_uw(VsPackage *p, int64_t now)
 
 static void track_temperature(VsPackage *p, uint64_t uw)
 {
-    const VsConfig *c = &p->vs->config;
-    int64_t settled = c->ambient_mc + uw / 1000 * c->rth_mk_per_w / 1000;
+    const VirtualSiliconThermal *th = p->vs->machine->thermal;
+    int64_t settled = th->ambient_mc + uw / 1000 * th->resistance_mk_per_w /
+                      1000;
 
     p->temperature_mc += (settled - p->temperature_mc) * PERIOD_NS /
-                         c->thermal_tau_ns;
+                         (int64_t)th->tau_ns;
 }
 
 static void renew_limit(VsPackage *p, int64_t now)
 {
     const VsConfig *c = &p->vs->config;
     uint64_t uw = sample_uw(p, now);
-    unsigned ratio = p->limit_ratio, lowest = c->max_ratio;
+    unsigned ratio = p->limit_ratio, lowest = c->clock.max_ratio;
     bool over = false, under = true;
 
     for (unsigned n = 0; n < ARRAY_SIZE(p->power_uw); n++) {
@@ -93,19 +94,20 @@ static void renew_limit(VsPackage *p, int64_t now)
         under &= uw < limit.uw;
         if (p->power_uw[n] > limit.uw) {
             over = true;
-            lowest = MIN(lowest, limit.clamps ? c->min_ratio : c->base_ratio);
+            lowest = MIN(lowest, limit.clamps ? c->clock.min_ratio
+                                              : c->clock.base_ratio);
         }
     }
-    if (c->rth_mk_per_w) {
+    if (c->machine->has_thermal) {
         track_temperature(p, uw);
-        if (p->temperature_mc >= c->tjmax_mc) {
+        if (p->temperature_mc >= c->machine->thermal->tjmax_mc) {
             over = true;
-            lowest = c->min_ratio;
+            lowest = c->clock.min_ratio;
         }
     }
     if (over && ratio > lowest) {
         ratio--;
-    } else if (!over && under && ratio < c->max_ratio) {
+    } else if (!over && under && ratio < c->clock.max_ratio) {
         ratio++;
     }
     if (ratio != p->limit_ratio) {
@@ -131,13 +133,13 @@ static void limiter_tick(void *opaque)
 
 void vs_limits_start(VirtualSilicon *vs)
 {
-    const VsConfig *c = &vs->config;
+    const VirtualSiliconMachine *m = vs->machine;
 
-    if (!c->power_limit && !c->rth_mk_per_w) {
+    if (!m->power_limit && !m->has_thermal) {
         return;
     }
-    for (unsigned i = 0; i < vs->npackages; i++) {
-        vs->packages[i]->temperature_mc = c->ambient_mc;
+    for (unsigned i = 0; m->has_thermal && i < vs->npackages; i++) {
+        vs->packages[i]->temperature_mc = m->thermal->ambient_mc;
     }
     vs->limiter = timer_new_ns(QEMU_CLOCK_VIRTUAL, limiter_tick, vs);
     timer_mod(vs->limiter, PERIOD_NS);
@@ -150,20 +152,21 @@ void vs_limits_start(VirtualSilicon *vs)
  */
 bool vs_limits_read(const VsThread *t, uint32_t msr, uint64_t *val)
 {
-    const VsConfig *c = &t->vs->config;
-    int64_t below = c->tjmax_mc - t->core->package->temperature_mc;
+    const VirtualSiliconMachine *m = t->vs->machine;
+    int64_t below;
     bool event = vs_fault_limit(t, UINT_MAX) != UINT_MAX;
 
     if (msr != REG_THERM_STATUS && msr != REG_PKG_THERM_STATUS) {
         return false;
     }
-    if (!c->rth_mk_per_w) {
+    if (!m->has_thermal) {
         if (!vs_described_read(t, msr, val)) {
             return false;
         }
         *val |= event;
         return true;
     }
+    below = m->thermal->tjmax_mc - t->core->package->temperature_mc;
     *val = MAX(0, MIN(below / 1000, 127)) << 16 | 1ull << 31 |
            (event || below <= 0);
     return true;

@@ -66,7 +66,7 @@ static void settle_thread(VsThread *t, int64_t now)
         return;
     }
     if (state_of(t)->unhalted) {
-        counter_add(&t->mperf, ns, t->vs->config.tsc_khz);
+        counter_add(&t->mperf, ns, t->vs->config.clock.tsc_khz);
         counter_add(&t->aperf, ns, t->core->khz);
     }
     t->ns[t->state] += ns;
@@ -75,7 +75,14 @@ static void settle_thread(VsThread *t, int64_t now)
 
 static unsigned ratio_index(const VsCore *core)
 {
-    return core->khz / core->config->bus_khz - core->config->min_ratio;
+    const VirtualSiliconClock *clock = &core->config->clock;
+
+    return core->khz / clock->bus_khz - clock->min_ratio;
+}
+
+static uint64_t base_khz(const VsCore *core)
+{
+    return core->config->clock.base_ratio * core->config->clock.bus_khz;
 }
 
 static uint64_t state_uw(const VsCore *core, unsigned state)
@@ -89,6 +96,7 @@ static uint64_t state_uw(const VsCore *core, unsigned state)
  */
 static uint64_t core_uw(const VsCore *core)
 {
+    const VirtualSiliconPower *p = core->config->machine->power;
     uint64_t most = 0, others = 0;
 
     for (unsigned i = 0; i < core->nthreads; i++) {
@@ -98,7 +106,7 @@ static uint64_t core_uw(const VsCore *core)
         others += state_of(t)->unhalted ? MIN(uw, most) : 0;
         most = MAX(most, uw);
     }
-    return most + others * core->config->sibling_permille / 1000;
+    return most + others * p->sibling_permille / 1000;
 }
 
 /*
@@ -123,8 +131,9 @@ static VsEnergy without_pause(const VsCore *core, VsEnergy e, int64_t now)
         }
     }
     if (n > 1) {
-        cycles = cycles * 1000 / c->smt_permille;
-        uw = uw * (1000 + (n - 1) * c->sibling_permille) / (1000 * n);
+        cycles = cycles * 1000 / c->machine->speed->smt_permille;
+        uw = uw * (1000 + (n - 1) * c->machine->power->sibling_permille) /
+             (1000 * n);
     }
     ns += muldiv64(cycles * 1000, 1000, core->khz);
     return energy_add(e, -ns, uw);
@@ -230,8 +239,9 @@ static unsigned package_level(const VsPackage *package)
     const VirtualSilicon *vs = package->vs;
     const VsConfig *c = &vs->config;
     unsigned depth = package_depth(package), level = 0;
+    unsigned others = vs->machine->packages_together ? vs->npackages : 0;
 
-    for (unsigned i = 0; c->together && i < vs->npackages; i++) {
+    for (unsigned i = 0; i < others; i++) {
         depth = MIN(depth, package_depth(vs->packages[i]));
     }
     while (level + 1 < c->nlevels && depth >= c->levels[level + 1].core_state) {
@@ -281,9 +291,10 @@ static void renew_one_level(VsPackage *package, int64_t now)
 static void renew_level(VsPackage *package, int64_t now)
 {
     VirtualSilicon *vs = package->vs;
+    unsigned others = vs->machine->packages_together ? vs->npackages : 0;
 
     renew_one_level(package, now);
-    for (unsigned i = 0; vs->config.together && i < vs->npackages; i++) {
+    for (unsigned i = 0; i < others; i++) {
         renew_one_level(vs->packages[i], now);
     }
 }
@@ -310,7 +321,7 @@ static void set_khz(VsCore *core, uint64_t khz, int64_t now)
  */
 static int64_t next_slot(const VsCore *core, int64_t period, int64_t now)
 {
-    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->machine->transition;
     int64_t number = tr->per_core ? core->number : core->package->id;
     int64_t phase = number * 618034 % 1000000 * period / 1000000;
 
@@ -320,9 +331,9 @@ static int64_t next_slot(const VsCore *core, int64_t period, int64_t now)
 /* When the core will look at what is asked for, and what follows takes. */
 static void plan_transition(VsCore *core, int64_t now)
 {
-    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->machine->transition;
     bool up = core->target_khz > core->khz;
-    uint64_t long_khz = tr->long_above_ratio * core->config->bus_khz;
+    uint64_t long_khz = tr->long_above_ratio * core->config->clock.bus_khz;
     bool far = core->target_khz > long_khz &&
                now >= core->changed + tr->long_after_ns;
     int64_t period = far && tr->long_period_ns ? tr->long_period_ns
@@ -332,7 +343,7 @@ static void plan_transition(VsCore *core, int64_t now)
     core->moving_to = 0;
     if (core->target_khz == core->left_khz &&
         MIN(core->khz, core->left_khz) > tr->return_above_ratio *
-                                         core->config->bus_khz &&
+                                         core->config->clock.bus_khz &&
         now < core->changed + tr->return_within_ns) {
         core->moving_to = core->target_khz;
         slot = now + (up ? tr->return_up_ns : tr->return_down_ns);
@@ -343,7 +354,7 @@ static void plan_transition(VsCore *core, int64_t now)
 /* The new clock is there; threads that execute stand still first. */
 static void arrive(VsCore *core, int64_t now)
 {
-    int64_t ready = now + core->package->vs->config.transition->halt_ns;
+    int64_t ready = now + core->package->vs->machine->transition->halt_ns;
 
     core->left_khz = core->khz;
     core->changed = now;
@@ -364,7 +375,7 @@ static void arrive(VsCore *core, int64_t now)
 static void transition_step(void *opaque)
 {
     VsCore *core = opaque;
-    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->machine->transition;
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
     QEMU_LOCK_GUARD(&core->package->vs->lock);
@@ -388,7 +399,7 @@ static void transition_step(void *opaque)
 /* Until its slot a change takes a newer target along, but no longer. */
 static void start_transition(VsCore *core, uint64_t khz, int64_t now)
 {
-    const VirtualSiliconTransition *tr = core->package->vs->config.transition;
+    const VirtualSiliconTransition *tr = core->package->vs->machine->transition;
 
     core->target_khz = khz;
     if (!tr) {
@@ -409,8 +420,8 @@ void vs_model_update(VsPackage *package, int64_t now)
 
         /* a class may not go as low as a limit would have it */
         start_transition(core, MAX(MIN(core_ratio(core), limit),
-                                   core->config->min_ratio) *
-                               core->config->bus_khz, now);
+                                   core->config->clock.min_ratio) *
+                               core->config->clock.bus_khz, now);
     }
 }
 
@@ -445,7 +456,8 @@ void vs_model_rest(VsThread *t, int64_t now)
  */
 static uint32_t draw(const VsThread *t)
 {
-    uint64_t z = t->vs->config.seed + ((uint64_t)t->cs->cpu_index << 32) +
+    uint64_t z = t->vs->machine->speed->seed +
+                 ((uint64_t)t->cs->cpu_index << 32) +
                  t->entries[t->state] * 0x9e3779b97f4a7c15ull;
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -563,7 +575,7 @@ uint64_t vs_mperf(const VsThread *t, int64_t now)
     bool runs = state_of(t)->unhalted;
 
     return counter_peek(t->mperf, runs ? now - t->since : 0,
-                        t->vs->config.tsc_khz);
+                        t->vs->config.clock.tsc_khz);
 }
 
 uint64_t vs_state_ns(const VsThread *t, unsigned state, int64_t now)
@@ -588,7 +600,7 @@ uint64_t vs_level_ticks(const VsPackage *package, unsigned level, int64_t now)
     int64_t ns = package->level_ns[level] +
                  (package->level == level ? now - package->since : 0);
 
-    return muldiv64(ns, package->vs->config.tsc_khz, 1000000);
+    return muldiv64(ns, package->vs->config.clock.tsc_khz, 1000000);
 }
 
 VsEnergy vs_cores_energy(const VsPackage *package, int64_t now)
@@ -611,7 +623,7 @@ VsEnergy vs_package_energy(const VsPackage *package, int64_t now)
 
 VsEnergy vs_dram_energy(const VirtualSilicon *vs, int64_t now)
 {
-    return energy_add((VsEnergy) { }, now, vs->config.dram_uw);
+    return energy_add((VsEnergy) { }, now, vs->machine->power->dram_uw);
 }
 
 static VsPackage *find_package(VirtualSilicon *vs, int id)
@@ -626,7 +638,7 @@ static VsPackage *find_package(VirtualSilicon *vs, int id)
     package = g_new0(VsPackage, 1);
     package->vs = vs;
     package->id = id;
-    package->limit_ratio = vs->config.max_ratio;
+    package->limit_ratio = vs->config.clock.max_ratio;
     vs->packages[vs->npackages++] = package;
     return package;
 }
@@ -645,7 +657,7 @@ static VsCore *find_core(VsPackage *package, X86CPU *cpu)
     core = g_new0(VsCore, 1);
     core->package = package;
     core->config = vs_config_of(&package->vs->config, CPU(cpu)->cpu_index);
-    core->khz = core->config->base_ratio * core->config->bus_khz;
+    core->khz = base_khz(core);
     core->target_khz = core->khz;
     core->number = CPU(cpu)->cpu_index;
     core->transition = timer_new_ns(QEMU_CLOCK_VIRTUAL, transition_step, core);
@@ -685,7 +697,7 @@ static void reset_core(VsCore *core, int64_t now)
 {
     timer_del(core->transition);
     core->moving_to = core->left_khz = 0;
-    core->target_khz = core->config->base_ratio * core->config->bus_khz;
+    core->target_khz = base_khz(core);
     set_khz(core, core->target_khz, now);
     memset(core->state_ns, 0, sizeof(core->state_ns));
 }

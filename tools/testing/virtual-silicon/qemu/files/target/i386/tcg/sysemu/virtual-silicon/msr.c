@@ -39,7 +39,7 @@ static int64_t clock_now(void)
 
 static uint64_t tsc_khz(CPUX86State *env)
 {
-    return vs_thread(env_cpu(env))->config->tsc_khz;
+    return vs_thread(env_cpu(env))->config->clock.tsc_khz;
 }
 
 uint64_t vs_raw_tsc(CPUX86State *env)
@@ -63,28 +63,28 @@ int64_t vs_tsc_to_ns(CPUX86State *env, uint64_t tsc)
     return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
 }
 
-static uint32_t energy_units(const VsConfig *c, VsEnergy e)
+static uint32_t energy_units(const VirtualSiliconPower *p, VsEnergy e)
 {
-    if (c->energy_unit_uj) {
-        return e.uj / c->energy_unit_uj;
+    if (p->energy_unit_uj) {
+        return e.uj / p->energy_unit_uj;
     }
-    return ((unsigned __int128)e.uj << c->energy_unit_shift) / 1000000;
+    return ((unsigned __int128)e.uj << p->energy_unit_shift) / 1000000;
 }
 
 static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
                         uint64_t *val)
 {
-    const VsConfig *c = &t->vs->config;
+    const VirtualSiliconPower *p = t->vs->machine->power;
 
-    if (msr == c->pkg_msr) {
-        *val = energy_units(c, vs_package_energy(t->core->package, now));
-    } else if (msr == c->cores_msr) {
-        *val = energy_units(c, vs_cores_energy(t->core->package, now));
-    } else if (msr == c->core_msr) {
-        *val = energy_units(c, vs_core_energy(t->core, now));
-    } else if (msr == c->dram_msr) {
+    if (msr == p->package_msr) {
+        *val = energy_units(p, vs_package_energy(t->core->package, now));
+    } else if (msr == p->cores_msr) {
+        *val = energy_units(p, vs_cores_energy(t->core->package, now));
+    } else if (msr == p->core_msr) {
+        *val = energy_units(p, vs_core_energy(t->core, now));
+    } else if (msr == p->dram_msr) {
         *val = (uint32_t)(vs_dram_energy(t->vs, now).uj * 1000 /
-                          c->dram_unit_nj);
+                          p->dram_unit_nj);
     } else {
         return false;
     }
@@ -94,7 +94,7 @@ static bool read_energy(const VsThread *t, uint32_t msr, int64_t now,
 static uint64_t state_ticks(const VsThread *t, unsigned state, int64_t now)
 {
     return muldiv64(vs_core_state_ns(t->core, state, now),
-                    t->vs->config.tsc_khz, 1000000);
+                    t->vs->config.clock.tsc_khz, 1000000);
 }
 
 /*
@@ -156,7 +156,7 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         /* fall through */
     case VS_REG_MPERF:
         *val = vs_shown(&t->shown_mperf, vs_mperf(t, now)) /
-               t->vs->config.counter_unit;
+               t->vs->config.clock.counter_unit;
         return true;
     case REG_AMD_APERF_RO:
         if (!t->vs->config.npstates) {
@@ -165,14 +165,14 @@ static bool read_register(CPUX86State *env, const VsThread *t, uint32_t msr,
         /* fall through */
     case VS_REG_APERF:
         *val = vs_shown(&t->shown_aperf, vs_aperf(t, now)) /
-               t->vs->config.counter_unit;
+               t->vs->config.clock.counter_unit;
         return true;
     case REG_MISC_ENABLE:
         *val = env->msr_ia32_misc_enable | t->misc_enable | MISC_ENABLE_FIXED;
         return true;
     case REG_UMWAIT_CONTROL:
         *val = t->umwait_control;
-        return t->vs->config.waitpkg;
+        return t->vs->machine->has_umwait;
     }
     return msr && (vs_request_read(t, msr, val) ||
                    vs_limits_read(t, msr, val) ||
@@ -236,11 +236,11 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
         return VS_WRITE_DONE;
     case VS_REG_MPERF:
         set_counter(&t->shown_mperf, vs_mperf(t, now), val,
-                    t->config->counter_unit);
+                    t->config->clock.counter_unit);
         return VS_WRITE_DONE;
     case VS_REG_APERF:
         set_counter(&t->shown_aperf, vs_aperf(t, now), val,
-                    t->config->counter_unit);
+                    t->config->clock.counter_unit);
         return VS_WRITE_DONE;
     case REG_MISC_ENABLE:
         if (val & ~MISC_ENABLE_BITS) {
@@ -249,7 +249,7 @@ static VsWrite write_register(CPUX86State *env, VsThread *t, uint32_t msr,
         env->msr_ia32_misc_enable = val & ~(1ull << 38);
         return vs_request_write(t, msr, val, now);
     case REG_UMWAIT_CONTROL:
-        if (!t->vs->config.waitpkg) {
+        if (!t->vs->machine->has_umwait) {
             return VS_WRITE_PASS;
         }
         if (val & (~0ull << 32 | 2)) {
@@ -346,10 +346,10 @@ void vs_cpuid(CPUX86State *env, uint32_t leaf, uint32_t sub,
     const VsThread *t = vs_thread(env_cpu(env));
     uint32_t *regs[4] = { eax, ebx, ecx, edx };
 
-    apply_leaves(t->config->leaf_replace, LEAF_REPLACE, leaf, sub, regs);
+    apply_leaves(t->config->machine->cpuid, LEAF_REPLACE, leaf, sub, regs);
     apply_leaves(t->config->class_leaves, LEAF_REPLACE, leaf, sub, regs);
-    apply_leaves(t->config->leaf_clear, LEAF_CLEAR, leaf, sub, regs);
-    apply_leaves(t->config->leaf_set, LEAF_SET, leaf, sub, regs);
+    apply_leaves(t->config->machine->cpuid_clear, LEAF_CLEAR, leaf, sub, regs);
+    apply_leaves(t->config->machine->cpuid_set, LEAF_SET, leaf, sub, regs);
     if (leaf == CPUID_AMD_TOPOLOGY && env->cpuid_xlevel >= leaf) {
         add_amd_topology(env, sub, regs);
     }

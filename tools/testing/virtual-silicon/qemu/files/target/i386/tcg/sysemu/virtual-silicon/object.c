@@ -133,7 +133,7 @@ static void vs_complete(UserCreatable *uc, Error **errp)
     vs->exit.notify = at_exit;
     qemu_add_exit_notifier(&vs->exit);
     vs->tcg.ops = &vs_ops;
-    vs->tcg.quantum_ns = vs->config.quantum_ns;
+    vs->tcg.quantum_ns = vs->machine->speed->quantum_ns;
     virtual_silicon = &vs->tcg;
     vs->complete = true;
 }

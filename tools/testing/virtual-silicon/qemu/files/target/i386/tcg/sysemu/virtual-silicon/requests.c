@@ -71,7 +71,7 @@ static unsigned autonomous_ratio(const VsThread *t, unsigned epp)
 {
     uint64_t mhz = t->busy_share * t->core->khz / share_of_autonomy(epp);
 
-    return DIV_ROUND_UP(mhz, t->config->bus_khz);
+    return DIV_ROUND_UP(mhz, t->config->clock.bus_khz);
 }
 
 static unsigned wish_ratio(const VsThread *t, VsWish w)
@@ -86,7 +86,7 @@ static unsigned hwp_epp(const VsThread *t)
 {
     uint64_t bias = 0;
 
-    if (t->config->hwp_epp) {
+    if (t->config->hwp->epp) {
         return (t->hwp_request >> 24) & 0xff;
     }
     vs_described_read(t, REG_ENERGY_PERF_BIAS, &bias);
@@ -96,12 +96,12 @@ static unsigned hwp_epp(const VsThread *t)
 /* Performance levels to ratios: rounded down, as hwp_level() rounds up. */
 static unsigned hwp_ratio(const VsConfig *c, unsigned level)
 {
-    return level * c->hwp_unit_khz / c->bus_khz;
+    return level * c->hwp->unit_khz / c->clock.bus_khz;
 }
 
 static uint64_t hwp_level(const VsConfig *c, unsigned ratio)
 {
-    return DIV_ROUND_UP(ratio * c->bus_khz, c->hwp_unit_khz);
+    return DIV_ROUND_UP(ratio * c->clock.bus_khz, c->hwp->unit_khz);
 }
 
 static VsWish hwp_wish(const VsThread *t)
@@ -118,14 +118,14 @@ static VsWish hwp_wish(const VsThread *t)
 
 static unsigned cppc_ratio(const VsConfig *c, unsigned perf)
 {
-    return DIV_ROUND_UP(perf * c->base_ratio, c->cppc_nominal);
+    return DIV_ROUND_UP(perf * c->clock.base_ratio, c->cppc_nominal);
 }
 
 /* 0, as after reset: nobody has asked for anything, so nothing is held back. */
 static VsWish cppc_wish(const VsThread *t)
 {
     if (!t->cppc_request) {
-        return (VsWish) { .max = t->config->max_ratio };
+        return (VsWish) { .max = t->config->clock.max_ratio };
     }
     return (VsWish) {
         .max = cppc_ratio(t->config, t->cppc_request & 0xff),
@@ -144,7 +144,7 @@ static unsigned amd_ratio(const VsThread *t)
     if (c->cppc_nominal && (t->core->package->cppc_enable & 1)) {
         return wish_ratio(t, cppc_wish(t));
     }
-    return p ? c->pstate_ratios[p] : c->max_ratio;
+    return p ? c->pstate_ratios[p] : c->clock.max_ratio;
 }
 
 static unsigned intel_ratio(const VsThread *t)
@@ -155,7 +155,7 @@ static unsigned intel_ratio(const VsThread *t)
     if (c->hwp && (t->core->package->pm_enable & 1)) {
         return wish_ratio(t, hwp_wish(t));
     }
-    return t->perf_ctl & PERF_CTL_TURBO_OFF ? MIN(ratio, c->base_ratio)
+    return t->perf_ctl & PERF_CTL_TURBO_OFF ? MIN(ratio, c->clock.base_ratio)
                                             : ratio;
 }
 
@@ -165,10 +165,10 @@ unsigned vs_request_ratio(const VsThread *t)
     unsigned ratio = c->npstates ? amd_ratio(t) : intel_ratio(t);
 
     if (turbo_off(t)) {
-        ratio = MIN(ratio, c->base_ratio);
+        ratio = MIN(ratio, c->clock.base_ratio);
     }
-    ratio = vs_fault_limit(t, MIN(ratio, c->max_ratio));
-    return MAX(c->min_ratio, ratio);
+    ratio = vs_fault_limit(t, MIN(ratio, c->clock.max_ratio));
+    return MAX(c->clock.min_ratio, ratio);
 }
 
 /* Does anyone leave the choice to the hardware? */
@@ -226,14 +226,15 @@ static void request_changed(VsThread *t, int64_t now)
 
 static unsigned running_ratio(const VsThread *t)
 {
-    return t->core->khz / t->config->bus_khz;
+    return t->core->khz / t->config->clock.bus_khz;
 }
 
 static uint64_t hwp_capabilities(const VsConfig *c)
 {
-    return hwp_level(c, c->max_ratio) | hwp_level(c, c->base_ratio) << 8 |
-           hwp_level(c, c->efficient_ratio) << 16 |
-           hwp_level(c, c->min_ratio) << 24;
+    return hwp_level(c, c->clock.max_ratio) |
+           hwp_level(c, c->clock.base_ratio) << 8 |
+           hwp_level(c, c->hwp->efficient_ratio) << 16 |
+           hwp_level(c, c->clock.min_ratio) << 24;
 }
 
 static uint64_t amd_status(const VsThread *t)
@@ -340,7 +341,7 @@ static VsWrite hwp_write(VsThread *t, uint32_t msr, uint64_t val)
 /* Where firmware says that any CPU of a domain may ask for all of them. */
 static void perf_ctl_write(VsThread *t, uint64_t val, int64_t now)
 {
-    unsigned n = MAX(t->config->domain_cpus, 1);
+    unsigned n = MAX(t->config->clock.domain_cpus, 1);
     unsigned first = t->cs->cpu_index / n * n;
 
     for (unsigned i = first; i < first + n && i < VS_THREADS; i++) {
@@ -430,12 +431,12 @@ void vs_request_reset(VsThread *t)
     VsPackage *package = t->core->package;
 
     package->pm_enable = package->cppc_enable = 0;
-    t->perf_ctl = c->base_ratio << 8;
+    t->perf_ctl = c->clock.base_ratio << 8;
     t->misc_enable = 0;
     /* what SDM 15.4.4 gives as reset values */
-    t->hwp_request = c->hwp ? hwp_level(c, c->min_ratio) |
-                              hwp_level(c, c->max_ratio) << 8 | 0x80ull << 24
-                            : 0;
+    t->hwp_request = !c->hwp ? 0 : hwp_level(c, c->clock.min_ratio) |
+                                   hwp_level(c, c->clock.max_ratio) << 8 |
+                                   0x80ull << 24;
     t->hwcr = 1ull << 24;                       /* TscFreqSel: TSC runs at P0 */
     t->pstate_ctl = 0;
     t->cppc_request = 0;

@@ -204,9 +204,10 @@ static void report(const VirtualSilicon *vs, FILE *f, int64_t now)
 
     fprintf(f, "{\"time_ns\": %" PRId64 ",\n", now);
     if (vs->tcg.deterministic) {
-        fprintf(f, " \"cycles_per_1000_insns\": {\"kernel\": %" PRIu64
-                ", \"user\": %" PRIu64 "},\n",
-                vs->config.kernel_cycles, vs->config.user_cycles);
+        fprintf(f, " \"cycles_per_1000_insns\": {\"kernel\": %" PRIu32
+                ", \"user\": %" PRIu32 "},\n",
+                vs->machine->speed->kernel_cycles_per_1000_insns,
+                vs->machine->speed->user_cycles_per_1000_insns);
     }
     fprintf(f, " \"packages\": [");
     for (unsigned i = 0; i < vs->npackages; i++, sep = ",\n") {
