@@ -31,6 +31,7 @@ from .testrun import Count
 
 ROOT = paths.TOP / "tools/testing/mutants"
 COMMANDS = {
+    "emulator": "{python} -m series.check.mutant_qemu {tree}",
     "guest": "{python} -m series.check.mutant_kernel {tree}",
     "judge": "{python} {top}/tools/testing/schedutil-sim/judge.py {tree}",
     "pytest": "{python} -m pytest -q -x -p no:cacheprovider",

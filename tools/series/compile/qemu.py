@@ -62,7 +62,7 @@ def build() -> None:
     if trees.QEMU.git_dir.is_dir() and (edits := trees.edits(trees.QEMU)):
         # What someone works at there is what they want to run, and nothing for the cache.
         say(f"qemu: building {paths.shown(trees.QEMU.path)} with its {edits}")
-        _publish(_compile())
+        _publish(compiled(paths.QEMU))
         return
     digest = cache.key("qemu 1", kernel.compiler(), *CONFIGURE, version, commits.inputs_key(ours))
     entry = cache.get("qemu", digest, lambda part: _fill(part, version, ours))
@@ -104,34 +104,34 @@ def _import(part: Path, version: str) -> list[str]:
 
 def _fill(part: Path, version: str, ours: Series) -> list[str]:
     source(version, ours)
-    return [shutil.copy2(file, part / file.name).name for file in _compile()]
+    return [shutil.copy2(file, part / file.name).name for file in compiled(paths.QEMU)]
 
 
-def _compile() -> list[Path]:
-    """Bring the objects up to date with the source; returns the guest programs and,
-    last, the emulator."""
-    obj = paths.QEMU / "obj"
-    proc.need_space(paths.QEMU, OBJ_MIB, "QEMU's objects")
+def compiled(root: Path) -> list[Path]:
+    """Bring the objects in `root` up to date with the source there; returns the guest
+    programs and, last, the emulator."""
+    obj = root / "obj"
+    proc.need_space(root, OBJ_MIB, "QEMU's objects")
     log = paths.LOG / "qemu.log"
     if not (obj / "build.ninja").exists():
-        _configure(obj)
+        _configure(obj, root / "src")
     with Step("qemu: compiling") as step:
         proc.logged(["ninja", "-v", "-C", obj, f"-j{proc.jobs()}", PROGRAM], log,
                     what="qemu", count=_NINJA, progress=counter(step, "steps"))
         guests = sorted(file.stem for file in
-                        (paths.QEMU / "src/tests/tcg/x86_64/system").glob(GUESTS))
+                        (root / "src/tests/tcg/x86_64/system").glob(GUESTS))
         directory = obj / "tests/tcg/x86_64-softmmu"
         proc.logged(["make", "-C", directory, *guests], paths.LOG / "qemu-guests.log",
                     what="qemu's guest programs")
     return [directory / name for name in guests] + [obj / PROGRAM]
 
 
-def _configure(obj: Path) -> None:
+def _configure(obj: Path, source: Path) -> None:
     """Configure in an empty directory: meson does not take up half a one."""
     shutil.rmtree(obj, ignore_errors=True)
     obj.mkdir(parents=True)
     with Step("qemu: configuring"):
-        proc.logged([paths.QEMU / "src/configure", *CONFIGURE], paths.LOG / "qemu-configure.log",
+        proc.logged([source / "configure", *CONFIGURE], paths.LOG / "qemu-configure.log",
                     what="qemu configuration", cwd=obj,
                     # Of Debian, as the meson that it imports is Debian's; --python is
                     # refused together with the system's meson.
