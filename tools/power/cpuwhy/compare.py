@@ -231,7 +231,7 @@ def refuse(system: doctor.System, uid: int, zones: Sequence[Path]) -> None:
 
 
 @contextmanager
-def alone(path: Path = LOCK) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Two at once would change each other's settings. The process that puts settings back holds
     it too, until it has done so."""
     with open(path, "w", encoding="utf-8") as file:
@@ -414,7 +414,7 @@ def run(plan: Plan, tell: Tell) -> str:
     guard = Guard({"a": lambda: put_back(plan.a), **measure.UNLOAD,
                    measure.INSTANCE: lambda: measure.undo_tracing(pid)},
                   "--a could not be put back, it failed: the machine may have either setting")
-    with alone(), stopped():
+    with alone(LOCK), stopped():
         try:
             with guard:
                 guard.later("a")

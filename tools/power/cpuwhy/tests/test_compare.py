@@ -345,10 +345,11 @@ def test_the_number(number: str, out: str, value: float | str) -> None:
 
 #: A machine that draws 1 W.
 HERE = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from cpuwhy import cli, compare, measure, sample
 root = Path({root!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)    # ignored in the background
 compare.LOCK, compare.refuse = root / "lock", lambda *_: None
 measure.UNLOAD.clear()
 measure.packages = lambda: [root]
@@ -430,7 +431,12 @@ def test_a_is_put_back_whatever_ends_it(number: int, here: Here) -> None:
         here.knob.write_text("whatever\n")
         assert "another cpuwhy compare" in here.run().stderr
         victim.send_signal(number)
-        errors = victim.communicate(timeout=20)[1]
+        try:
+            errors = victim.communicate(timeout=20)[1]
+        finally:
+            victim.kill()
+            if number == signal.SIGKILL or victim.poll() is None:
+                (here.root / "go").unlink(missing_ok=True)      # ends the command
         assert victim.returncode
     for _ in range(100):
         if here.knob.read_text() == "a\n":
@@ -441,6 +447,6 @@ def test_a_is_put_back_whatever_ends_it(number: int, here: Here) -> None:
         assert "the setting is --a now" in errors
         alive.unlink()
         time.sleep(0.2)
-        assert not alive.exists()
-    else:
-        (here.root / "go").unlink()     # ends the command
+        outlived = alive.exists()
+        (here.root / "go").unlink()     # ends the command in any case
+        assert not outlived
