@@ -432,15 +432,15 @@ def test_only_what_changed_is_booted(guests: pool.Guests, tmp_path: Path,
     assert measured(base[1:]) == (["base", "ours"], [])
 
 
-def test_programs_of_the_series_count_where_they_run(guests: pool.Guests, tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those of all loads each."""
+def test_programs_count_where_they_run(guests: pool.Guests, tmp_path: Path,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
     def made() -> list[str]:
         return [store.made_from(store.guest(start, whole), guests) for start in plan.starts(
             plan.cells(whole, ["one"]))]
     whole = tiny(tmp_path, "stopwatch end", "stopwatch handovers")
     before, read = made(), Path.read_bytes
-    for name, same in (("conversations.c", True), ("handovers.c", False), ("cells.sh", False)):
+    for name, same in (("conversations.c", True), ("vs-hostile.c", True), ("handovers.c", False),
+                       ("disk.c", False), ("cells.sh", False)):
         monkeypatch.setattr(Path, "read_bytes", lambda self, name=name: (
             b"other" + read(self) if self.name == name else read(self)))
         assert (made() == before) == same, name

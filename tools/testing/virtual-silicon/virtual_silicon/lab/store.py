@@ -139,18 +139,18 @@ def helpers(shell: str, script: str) -> list[str]:
 
 
 def made_from(guest: Guest, guests: Guests) -> str:
-    """Digest of kernel, emulator, machine, boot, shell, and the sources of programs; of the
-    series' own tests only of those that the shell names, of guest.sh of what it calls."""
+    """Digest of kernel, emulator, machine, boot, shell, and the sources of programs that the shell
+    names; of guest.sh of what it calls."""
     shell = guest.job.script().decode()
-    ours = [item for item in (*initramfs.read_recipe(), *RECIPE)
-            if item.kind in ("own", "compile") and not item.target.endswith(COMMON_SHELL.name)]
-    sources = [Path(item.source) for item in ours if "selftests" not in item.source
-               or re.search(rf"\b{Path(item.target).name}\b", shell)]
-    text = [source.read_bytes() for source in sources]
-    called = helpers(shell + b"".join(text).decode(errors="replace"),
-                     COMMON_SHELL.read_text(encoding="utf-8"))
-    programs = hashlib.sha256(b"".join(text) + "".join(called).encode()).hexdigest()
-    return guests.key(guest, programs)[:8]
+    items = [item for item in (*initramfs.read_recipe(), *RECIPE)
+             if not item.target.endswith(COMMON_SHELL.name)]
+    scripts = [Path(item.source).read_bytes() for item in items if item.kind == "own"]
+    text = shell + b"".join(scripts).decode(errors="replace")
+    programs = [Path(item.source).read_bytes() for item in items if item.kind == "compile"
+                and re.search(rf"\b{Path(item.target).name}\b", text)]
+    called = "".join(helpers(text, COMMON_SHELL.read_text(encoding="utf-8")))
+    return guests.key(guest, hashlib.sha256(
+        b"".join((*scripts, *programs, called.encode()))).hexdigest())[:8]
 
 
 def read(start: Start, answer: boot.Result, tsc_khz: int, out: Measured, made: str = "") -> None:
