@@ -6,7 +6,7 @@ that are copied. [tests] names commands, whose first word may be one of COMMANDS
 the copy, {top} this repository. Each [[mutants]] names one of the tests and the files that
 its rows change: ["reason", 'edit', ...]. An edit is source with the mistake as git's word
 diff has it: [-text-] goes, {+text+} comes. Its old text must stand exactly once in these
-files. (Files not yet written so have 'old', 'new' for each edit.)
+files.
 
 Without a mistake all tests have to pass, and a mistake has to make its test end with status
 1. Any other end is not that of a test that found something: text that is not there or a
@@ -55,8 +55,8 @@ class Mutant:
 
 def edits(texts: list[str]) -> list[tuple[str, str]]:
     """Old and new text of each."""
-    if not all(map(_EDIT.search, texts)):
-        return list(zip(texts[::2], texts[1::2], strict=True))
+    if not texts or not all(map(_EDIT.search, texts)):
+        raise ValueError(f"a row needs a reason and edits, each with [-old-] or {{+new+}}: {texts}")
     return [(_EDIT.sub(r"\1", text), _EDIT.sub(r"\2", text)) for text in texts]
 
 

@@ -34,7 +34,7 @@ def mutant(directory: Path, text: str, rows: str) -> mutants.Mutant:
 
 @pytest.mark.parametrize("text,times", [("b", 0), ("a a", 2)])
 def test_text_that_does_not_stand_there_once(tmp_path: Path, text: str, times: int) -> None:
-    wrong = mutant(tmp_path, text, '["why", "a", "b"]')
+    wrong = mutant(tmp_path, text, '["why", "[-a-]{+b+}"]')
     with pytest.raises(LookupError, match=re.escape(f"f must have this once, and has it {times}")):
         mutants.mutated(wrong, tmp_path)
 
@@ -45,8 +45,8 @@ def test_several_edits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows,said", [
-    ('["why", "a"]', "shorter"), ('["why", "a", "b"]\n]\n[[mutants]\nrows = [', "m.toml"),
-    ('["why", "a", "b"]]\n[[mutants]]\nfiles = []\nrows = [["w", "a", "b"]', "has no test")])
+    ('["why", "a", "b"]', "each with"), ('["why", "[-a-]"]\n]\n[[mutants]\nrows = [', "m.toml"),
+    ('["why", "[-a-]"]]\n[[mutants]]\nfiles = []\nrows = [["w", "[-a-]"]', "has no test")])
 def test_file_that_makes_no_sense(tmp_path: Path, rows: str, said: str) -> None:
     with pytest.raises(Fail, match=said):
         mutant(tmp_path, "a", rows)
@@ -58,7 +58,7 @@ def test_file_that_makes_no_sense(tmp_path: Path, rows: str, said: str) -> None:
     ("sh -c 'echo ERROR x; exit 1'", "could not run"),
     ("sh -c 'echo FAILED y; echo ERROR x; exit 1'", "")])
 def test_verdict(tmp_path: Path, command: str, verdict: str) -> None:
-    wrong = mutant(tmp_path, "a", '["why", "a", "b"]')
+    wrong = mutant(tmp_path, "a", '["why", "[-a-]{+b+}"]')
     subsystem = mutants.Subsystem(tmp_path / "m.toml")
     subsystem.tests["t"] = shlex.split(command)
     said = mutants.judge(subsystem, wrong, tmp_path)
