@@ -169,17 +169,18 @@ def measurements(whole: plan.Plan, files: Iterable[Path]) -> list[store.Sample]:
 
 
 def samples(whole: plan.Plan, files: Iterable[Path]) -> Samples:
-    """What all seeds measured. A part without any has the rows that it will have, without
-    numbers."""
+    """What all seeds measured. A part's column without any has the rows that it will have, without
+    numbers: a run may be of some kernels alone."""
     found: dict[Key, list[float]] = defaultdict(list)
     done = set()
     for sample in measurements(whole, files):
-        done.add(sample.cell.part)
+        done.add((sample.cell.part, sample.cell.column))
         for measure, of in sample.of.items():
             found[*sample.cell.key, measure].append(of)
-    for cell in plan.cells(whole, [name for name in whole.parts if name not in done]):
-        for measure in (*plan.COMMON, *cell.load.prints):
-            found[*cell.key, measure] = []
+    for cell in plan.cells(whole, list(whole.parts)):
+        if (cell.part, cell.column) not in done:
+            for measure in (*plan.COMMON, *cell.load.prints):
+                found[*cell.key, measure] = []
     return found
 
 
