@@ -43,7 +43,6 @@ KINDS = {
 #: Of each comparison a line of JSON: its report.
 DRIVER = """\
 import json, sys
-sys.path.insert(0, "/job")
 from cpuwhy import compare
 a, b, load, times = sys.argv[1:]
 words = dict(argv=("sh", "-c", load), number=r"^([0-9.]+)") if load else {}
