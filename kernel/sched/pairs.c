@@ -8,6 +8,7 @@ DEFINE_STATIC_KEY_FALSE(sched_pairs_key);
 /* For how long has @p not been accounted? The clock of tasks leaves out interrupts. */
 static s64 pair_since(struct task_struct *p, struct rq *rq)
 {
+	/* Another CPU may account for @p, or move its clock, meanwhile. */
 	return data_race(local_clock() - (rq->clock - rq->clock_task) - p->se.exec_start);
 }
 
@@ -31,6 +32,7 @@ void __sched_pair_wake(struct rq *rq, struct task_struct *p)
 	need = pair_need(READ_ONCE(current->se.avg.util_avg), p->se.avg.util_avg,
 			 READ_ONCE(rq->cfs.avg.util_avg),
 			 cap_scale(arch_scale_cpu_capacity(cpu_of(rq)),
+				   /* That CPU's tick may store it meanwhile. */
 				   data_race(arch_scale_freq_capacity(cpu_of(rq)))));
 	/* The request outlives the clamp of a task that sleeps. */
 	need = min(need, uclamp_eff_value(p, UCLAMP_MAX));
