@@ -145,7 +145,9 @@ static void firmware_that_says_0_sets_nothing(struct kunit *test)
 }
 
 /* Turbo with one core and with more */
-#define arch_scale_freq_key	0
+static int arch_scale_freq_key;
+#define static_branch_unlikely(key)	(patched)
+#define WARN_ON_ONCE(c)		assert(!(c))
 #define for_each_possible_cpu(cpu)	for (walks++, cpu = 0; cpu < CPUS; cpu++)
 #define for_each_cpu(cpu, mask)	for (cpu = 0; cpu < CPUS; cpu++) if ((mask)->bits >> cpu & 1)
 #define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
@@ -153,15 +155,17 @@ static void firmware_that_says_0_sets_nothing(struct kunit *test)
 #define BIT(n)			(1ul << (n))
 
 /* The lock is a leaf: no code is patched while it is held */
-static bool locked, patched;
+static bool locked, hotplug_locked, patched;
 static bool lock(void) { assert(!locked); return locked = true; }
 static void unlock(bool *unused) { locked = false; }
-#define guard(type)		bool held __attribute__((cleanup(unlock))) = lock_
-#define lock_(m)		lock()
+#define guard(type)		guard_##type
+#define guard_mutex(m)		bool held __attribute__((cleanup(unlock))) = lock()
+#define guard_cpus_read_lock()	hotplug_locked = true
 #define scoped_guard(type, m)	\
 	for (bool once = true, held __attribute__((cleanup(unlock))) = lock(); once; once = false)
 #define lockdep_assert_held(m)	assert(locked)
-#define static_branch_enable(key)	(assert(!locked), patched = true, invariant = true)
+#define static_branch_enable_cpuslocked(key)	\
+	(assert(!locked && hotplug_locked), patched = true, invariant = true)
 
 static unsigned int walks, resumes;
 static int turbo_table;
@@ -183,7 +187,7 @@ static void register_freq_invariance_syscore(void)
 #undef pr_info
 #define pr_info(...)
 // FROM arch/x86/kernel/cpu/freq_max.h: freq_max
-// FROM arch/x86/kernel/cpu/aperfmperf.c: chosen_ratio set_freq_max arch_set_max_freq_ratio arch_set_cpufreq_max freq_invariance_enable freq_invariance_set_perf_ratio
+// FROM arch/x86/kernel/cpu/aperfmperf.c: chosen_ratio set_freq_max arch_set_max_freq_ratio arch_set_cpufreq_max freq_invariance_enable freq_invariance_start freq_invariance_set_perf_ratio
 
 static void limit(unsigned int bits, unsigned int khz, bool boost)
 {
