@@ -229,11 +229,11 @@ def test_fast_cores_of_zen_5_have_196(result: Result) -> None:
 @pytest.mark.parametrize("msr", [pytest.param(msr, id=f"{msr:#x}", marks=pytest.mark.boots(
     f"gp-{msr:#x}")) for msr in GP_AT_BOOT])
 def test_register_that_faults_at_boot(msr: int, result: Result) -> None:
-    """Without counts of cores the ratios are still bytes; without any other of them
-    there is no invariance. A counter that cannot be read is complained of once, as by the
+    """Without counts of cores the ratios are still bytes, of which servers take the last, of all
+    cores; without any other of them there is no invariance. A counter that cannot be read is complained of once, as by the
     base."""
     now, usable = state(result.text("invariance")), msr == 0x1AE
-    assert now.word == ("4c" if usable else "off")
+    assert now.word == ("255c" if usable else "off")
     # acpi-cpufreq can request 2001 MHz at most, its word for turbo
     assert now.of("freq_max") == [1025 if usable else 1024]
     complaints = sysfs.warnings(result.text("dmesg"))
