@@ -104,6 +104,10 @@ restore()
 # NAME=VALUE...; what is not named is as the kernel began
 settings()
 {
+	# A governor that begins anew has forgotten the last column's idle times
+	for name in $(cat $CPU/cpuidle/available_governors); do
+		put "$name" $CPU/cpuidle/current_governor
+	done
 	restore || { echo "is not as the kernel began"; return 1; }
 	for set; do
 		value=${set#*=}
@@ -122,6 +126,8 @@ settings()
 		*)		false ;;
 		esac || { echo "$set does not hold"; return 1; }
 	done
+	# A CPU that sleeps stays in a state that is no longer there until it wakes
+	vs-load -c all -t 0.01
 	sleep 0.5
 }
 
