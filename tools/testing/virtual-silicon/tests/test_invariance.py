@@ -230,8 +230,8 @@ def test_fast_cores_of_zen_5_have_196(result: Result) -> None:
     f"gp-{msr:#x}")) for msr in GP_AT_BOOT])
 def test_register_that_faults_at_boot(msr: int, result: Result) -> None:
     """Without counts of cores the ratios are still bytes, of which servers take the last, of all
-    cores; without any other of them there is no invariance. A counter that cannot be read is complained of once, as by the
-    base."""
+    cores; without any other of them there is no invariance. A counter that cannot be read is
+    complained of once, as by the base."""
     now, usable = state(result.text("invariance")), msr == 0x1AE
     assert now.word == ("255c" if usable else "off")
     # acpi-cpufreq can request 2001 MHz at most, its word for turbo
