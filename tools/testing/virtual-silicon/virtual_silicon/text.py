@@ -31,6 +31,12 @@ def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]], *n
         csv.writer(file, lineterminator="\n").writerows([head, *rows])
 
 
+def read_csv(path: Path) -> csv.DictReader[str]:
+    """What write_csv wrote: rows by the names of their columns, without the remarks."""
+    return csv.DictReader(line for line in path.read_text(encoding="utf-8").splitlines()
+                          if not line.startswith("#"))
+
+
 def publish(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]], *notes: str) -> None:
     """On the terminal and as CSV."""
     write_csv(path, head, rows, *notes)

@@ -9,7 +9,6 @@ has to be the same. A claim also fails if its sentence or what it was measured b
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import functools
 import re
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import UsageError
+from ..text import read_csv
 from . import plan, results, store, table
 
 FILE = Path(__file__).resolve().parent / "claims.toml"
@@ -147,12 +147,12 @@ def database(directory: Path = results.DIR) -> sqlite3.Connection:
     for file in sorted(directory.rglob("*.csv")):
         if file.name.startswith("samples"):
             continue
-        lines = (line for line in file.read_text("utf-8").splitlines() if line[:1] != "#")
-        head, *rows = csv.reader(lines)
+        rows = read_csv(file)
+        head = rows.fieldnames or ()
         name = file.relative_to(directory).with_suffix("").as_posix()
         out.execute(f"create table [{name}] ({', '.join(f'[{word}]' for word in head)})")
         out.executemany(f"insert into [{name}] values ({', '.join('?' * len(head))})",
-                        ([value(cell) for cell in row] for row in rows))
+                        ([value(row[word]) for word in head] for row in rows))
     return out
 
 
@@ -232,6 +232,11 @@ def selected(query: str, tables: sqlite3.Connection) -> Number:
     return Number(statistics.fmean(row), min(row), max(row))
 
 
+def problems(of: Iterable[Found | str]) -> list[str]:
+    return [one if isinstance(one, str) else f"{one.claim.file}: {one.claim.says}: {one}"
+            for one in of if isinstance(one, str) or one.wrong]
+
+
 class Check:
     """Claims, beside what was measured."""
 
@@ -264,8 +269,7 @@ class Check:
                 yield Found(claim, name, matches[0][i], slice(*matches[0].span(i)), now)
 
     def problems(self) -> list[str]:
-        return [one if isinstance(one, str) else f"{one.claim.file}: {one.claim.says}: {one}"
-                for one in self if isinstance(one, str) or one.wrong]
+        return problems(self)
 
     def set(self) -> list[str]:
         """Writes the new number where the old one no longer holds, but one that is below 0 now,
@@ -283,6 +287,7 @@ class Check:
                 width = len(one.said) if before.endswith("  ") else 0
                 text = before + one.new.rjust(width) + text[one.where.stop:]
             (self.top / name).write_text(text, encoding="utf-8")
+        self.text.cache_clear()
         return [f"{one.claim.file}: {one.claim.says}: {one.said} became {one.new}"
                 for found in changes.values() for one in found]
 

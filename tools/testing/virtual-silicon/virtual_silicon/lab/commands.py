@@ -137,14 +137,14 @@ def of(args: argparse.Namespace) -> tuple[Path, ...]:
 
 def judged(args: argparse.Namespace) -> int:
     """1 if a claim does not hold."""
+    check = claims.check(of(args))
     if args.set:
-        print("\n".join(claims.check(of(args)).set()))
-    found = claims.check(of(args))
-    problems = found.problems()
+        print("\n".join(check.set()))
+    found = list(check)
+    problems = claims.problems(found)
     for line in map(str, found) if args.list else problems:
         print(line)
-    print(f"{len(list(found))} numbers in {len(found.claims)} sentences, {len(problems)} do not "
-          "hold")
+    print(f"{len(found)} numbers in {len(check.claims)} sentences, {len(problems)} do not hold")
     return int(bool(problems))
 
 

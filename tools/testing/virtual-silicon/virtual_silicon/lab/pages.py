@@ -11,14 +11,14 @@ columns, loads and measures (result mJ) may be left out.
 
 from __future__ import annotations
 
-import csv
 import re
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from .. import paths
 from ..errors import UsageError
+from ..text import read_csv
 from . import claims, plan, results, table
 
 Rows = Sequence[table.Row]
@@ -47,48 +47,51 @@ def label(load: plan.Load, word: str) -> str:
     return load.words.get(word.partition(":")[2], f"`{word}`")
 
 
-def over(rows: Rows, whole: plan.Plan, part: plan.Part, base: str, columns: Sequence[str],
-         loads: Sequence[str], measures: Sequence[str]) -> str:
-    """Of a result how many times as fast, of all else the ratio; a star where it is worse."""
-    by = {(row.key[1:], row.measure): row for row in rows
-          if row.key[0] == part.name and row.over == base}
-
-    def cell(machine: str, load: str, column: str) -> str:
-        out = []
-        for measure in measures:
-            row = by.get(((machine, load, column), measure))
-            if row is None or row.ratio is None:
-                out.append("-")
-                continue
-            of = 1 / row.ratio if measure == "result" and row.less else row.ratio
-            out.append(f"{of:.{1 if of >= 9.95 else 2}f}" + "*" * (row.verdict == "worse"))
-        return "; ".join(out)
-    return lines(["", *columns], [
-        [", ".join(([machine] if len(part.machines) > 1 else [])
-                   + [label(whole.load(load, part.name)[0], load)]),
-         *(cell(machine, named(load, part), column) for column in columns)]
-        for machine in part.machines for load in loads])
-
-
 def named(word: str, part: plan.Part) -> str:
     """As samples call it: with the number for a share of the CPUs."""
     load, colon, parameter = word.partition(":")
     return load + colon + plan.number(parameter, part.cpus)
 
 
+def grid(whole: plan.Plan, part: plan.Part, columns: Sequence[str], loads: Sequence[str],
+         cell: Callable[[str, str, str], Iterable[str]], units: bool) -> str:
+    """A row for each load of each machine. @cell: what it says of a machine, load and column."""
+    def title(machine: str, word: str) -> str:
+        load = whole.load(word, part.name)[0]
+        return ", ".join([machine] * (len(part.machines) > 1) + [label(load, word)]
+                         + [load.unit] * units)
+    return lines(["", *columns], [
+        [title(machine, word),
+         *("; ".join(cell(machine, named(word, part), column)) for column in columns)]
+        for machine in part.machines for word in loads])
+
+
+def over(rows: Rows, whole: plan.Plan, part: plan.Part, base: str, columns: Sequence[str],
+         loads: Sequence[str], measures: Sequence[str]) -> str:
+    """Of a result how many times as fast, of all else the ratio; a star where it is worse."""
+    by = {(row.key[1:], row.measure): row for row in rows
+          if row.key[0] == part.name and row.over == base}
+
+    def cell(machine: str, load: str, column: str) -> Iterator[str]:
+        for measure in measures:
+            row = by.get(((machine, load, column), measure))
+            if row is None or row.ratio is None:
+                yield "-"
+                continue
+            of = 1 / row.ratio if measure == "result" and row.less else row.ratio
+            yield f"{of:.{1 if of >= 9.95 else 2}f}" + "*" * (row.verdict == "worse")
+    return grid(whole, part, columns, loads, cell, units=False)
+
+
 def medians(rows: Rows, whole: plan.Plan, part: plan.Part, columns: Sequence[str],
             loads: Sequence[str], measures: Sequence[str]) -> str:
     by = {(row.key[1:], row.measure): row.values for row in rows if row.key[0] == part.name}
 
-    def cell(machine: str, load: str, column: str) -> str:
-        found = [by.get(((machine, load, column), measure)) for measure in measures]
-        return "; ".join(shown(statistics.median(values)) if values else "-" for values in found)
-    return lines(["", *columns], [
-        [", ".join(([machine] if len(part.machines) > 1 else [])
-                   + [label(whole.load(load, part.name)[0], load)])
-         + f", {whole.load(load, part.name)[0].unit}" * ("result" in measures),
-         *(cell(machine, named(load, part), column) for column in columns)]
-        for machine in part.machines for load in loads])
+    def cell(machine: str, load: str, column: str) -> Iterator[str]:
+        for measure in measures:
+            values = by.get(((machine, load, column), measure))
+            yield shown(statistics.median(values)) if values else "-"
+    return grid(whole, part, columns, loads, cell, units="result" in measures)
 
 
 def losers(rows: Rows, whole: plan.Plan, references: Sequence[str]) -> str:
@@ -104,8 +107,7 @@ def losers(rows: Rows, whole: plan.Plan, references: Sequence[str]) -> str:
 
 
 def of_results(file: Path, columns: Sequence[str]) -> str:
-    text = (line for line in file.read_text("utf-8").splitlines() if line[:1] != "#")
-    rows = list(csv.DictReader(text))
+    rows = list(read_csv(file))
     columns = columns or list(rows[0])
     if unknown := [name for name in columns if name not in rows[0]]:
         raise UsageError(f"{file.name}: no column {', '.join(unknown)}; there are: "

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 import shlex
@@ -17,7 +16,7 @@ from ..guest.job import Job
 from ..guest.pool import Guest, Guests
 from ..loads import RECIPE
 from ..machine import machine
-from ..text import write_csv
+from ..text import read_csv, write_csv
 from . import kernels, variants
 from .plan import COMMON, Cell, Column, Plan, Start, starts
 
@@ -219,13 +218,12 @@ def saved(cells: Iterable[Cell], file: Path) -> Measured:
     todo: dict[tuple[str, ...], Cell] = {(*cell.key, str(cell.seed)): cell for cell in cells}
     parts = {key[0] for key in todo}
     out = Measured()
-    with file.open(encoding="utf-8", newline="") as text:
-        for row in csv.DictReader(line for line in text if not line.startswith("#")):
-            *key, made = (row.pop(name) for name in SAMPLE)
-            if cell := todo.pop(tuple(key), None):
-                out.samples.append(Sample(cell, {name: float(value) for name, value in row.items()
-                                                 if value}, made))
-            elif key[0] in parts:
-                out.failed.append(f"{file}: {'/'.join(key[:4])}, seed {key[4]}: not in the plan")
+    for row in read_csv(file):
+        *key, made = (row.pop(name) for name in SAMPLE)
+        if cell := todo.pop(tuple(key), None):
+            out.samples.append(Sample(cell, {name: float(value) for name, value in row.items()
+                                             if value}, made))
+        elif key[0] in parts:
+            out.failed.append(f"{file}: {'/'.join(key[:4])}, seed {key[4]}: not in the plan")
     out.failed += [f"{cell}: not in {file}" for cell in todo.values()]
     return out
