@@ -174,9 +174,11 @@ class Case:
 
     @property
     def model(self) -> int:
-        """Of family 6, else 0."""
+        """turbo.number() of an Intel CPU; 0 of others."""
         family = self.material.known("family")
-        return int(self.material.known("model") or 0) if family in (None, 6) else 0
+        if self.vendor == "AuthenticAMD":
+            return 0
+        return turbo.number(int(family or 6), int(self.material.known("model") or 0))
 
     @property
     def name(self) -> str:

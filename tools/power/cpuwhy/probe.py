@@ -163,9 +163,10 @@ def _base_mhz(system: doctor.System, cpu_: int, values: dict[int, int]) -> float
 def _turbo(system: doctor.System, values: dict[int, int]) -> Data:
     """By the project's decoder."""
     info = system.cpuinfo
-    if info.get("vendor_id") != "GenuineIntel" or info.get("cpu family") != "6":
+    if info.get("vendor_id") != "GenuineIntel":
         return {}
-    model, base = int(info.get("model", "0")), values.get(0xCE, 0) >> 8 & 0xFF
+    model = turbo.number(int(info.get("cpu family", "6")), int(info.get("model", "0")))
+    base = values.get(0xCE, 0) >> 8 & 0xFF
     layout = turbo.layout(model)
     if not layout or not base or turbo.TURBO_RATIO_LIMIT not in values:
         return {}

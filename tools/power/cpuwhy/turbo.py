@@ -10,12 +10,12 @@ TURBO_RATIO_LIMIT1 = 0x1AE
 TURBO_RATIO_LIMIT2 = 0x1AF
 ATOM_TURBO_RATIOS = 0x66C
 
-#: Models of family 6 by layout.
+#: Models by layout, beyond family 6 with the family, as number() has them.
 LAYOUTS = {
-    # two sockets and more since Skylake, Goldmont and the servers after it; and
-    # Bartlett Lake (0xd7), by its registers
+    # two sockets and more since Skylake, Goldmont and the servers after it, by turbostat
+    # Diamond Rapids (0x1301), too; and Bartlett Lake (0xd7), by its registers
     "groups": {0x55, 0x5C, 0x5F, 0x6A, 0x6C, 0x7A, 0x86, 0x8F, 0xAD, 0xAE, 0xAF, 0xB6,
-               0xCF, 0xD7, 0xDD},
+               0xCF, 0xD7, 0xDD, 0x1301},
     "deltas": {0x57, 0x85},
     "atom": {0x37, 0x4A, 0x4C, 0x4D, 0x5A, 0x5D, 0x75},
     # Nehalem to Ivy Bridge; Haswell and Broadwell; Skylake to Comet Lake; Ice to
@@ -29,8 +29,13 @@ LAYOUTS = {
 }
 
 
+def number(family: int, model: int) -> int:
+    """A model's, of any family."""
+    return model if family == 6 else family << 8 | model
+
+
 def layout(model: int) -> str | None:
-    """Of a model of family 6; None if it is not known here."""
+    """Of a model by its number(); None if it is not known here."""
     return next((name for name, models in LAYOUTS.items() if model in models), None)
 
 
@@ -106,7 +111,7 @@ def steps(pairs: list[tuple[int, int]], cores: int, base: int) -> list[tuple[int
 #: models that with one.
 CORES, ONE_CORE = 4, {0x5C, 0x5F, 0x7A}
 #: Servers since Ice Lake: the series takes the clock with all cores active.
-ALL_CORES = {0x6A, 0x6C, 0x8F, 0xAD, 0xAE, 0xCF}
+ALL_CORES = {0x6A, 0x6C, 0x8F, 0xAD, 0xAE, 0xCF, 0x1301}
 
 
 def freq_max(model: int, values: dict[int, int], base: int, patched: bool = True) -> int | None:

@@ -46,6 +46,7 @@ static const struct turbo_model {
 	{ INTEL_EMERALDRAPIDS_X,	TURBO_ALL_CORES,	true },
 	{ INTEL_GRANITERAPIDS_X,	TURBO_ALL_CORES,	true },
 	{ INTEL_GRANITERAPIDS_D,	TURBO_ALL_CORES,	true },
+	{ IFM(19, 0x01),		TURBO_ALL_CORES,	true },	/* Diamond Rapids */
 
 	{ INTEL_SKYLAKE_X,		4,			true },
 	{ INTEL_BARTLETTLAKE,		4,			true },

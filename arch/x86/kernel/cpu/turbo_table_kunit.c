@@ -461,6 +461,7 @@ static const struct model_case {
 	{ "Emerald Rapids",	INTEL_EMERALDRAPIDS_X,		TURBO_ALL_CORES },
 	{ "Granite Rapids",	INTEL_GRANITERAPIDS_X,		TURBO_ALL_CORES },
 	{ "Granite Rapids-D",	INTEL_GRANITERAPIDS_D,		TURBO_ALL_CORES },
+	{ "Diamond Rapids",	IFM(19, 0x01),			TURBO_ALL_CORES },
 	{ "Bartlett Lake",	INTEL_BARTLETTLAKE,		4 },
 	{ "Sierra Forest",	INTEL_ATOM_CRESTMONT_X,		4 },
 	{ "Grand Ridge",	INTEL_ATOM_CRESTMONT,		4 },

@@ -7,7 +7,7 @@
 
 enum layout { BYTES, GROUPS, DELTAS, ATOM };
 
-/* Models (of family 6) that differ from one byte per core and the 4C ratio */
+/* Models that differ from one byte per core and the 4C ratio; beyond family 6 with the family */
 static const struct exception {
 	unsigned int model;
 	enum layout layout;
@@ -15,7 +15,7 @@ static const struct exception {
 } exceptions[] = {
 	{ 0x55, GROUPS, 4 }, { 0x6a, GROUPS, 255 }, { 0x6c, GROUPS, 255 },
 	{ 0x8f, GROUPS, 255 }, { 0xcf, GROUPS, 255 }, { 0xad, GROUPS, 255 },
-	{ 0xae, GROUPS, 255 }, { 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 },
+	{ 0xae, GROUPS, 255 }, { 0x1301, GROUPS, 255 }, { 0x86, GROUPS, 4 }, { 0xaf, GROUPS, 4 },
 	{ 0xb6, GROUPS, 4 }, { 0xdd, GROUPS, 4 }, { 0xd7, GROUPS, 4 },
 	{ 0x5c, GROUPS, 1 }, { 0x5f, GROUPS, 1 }, { 0x7a, GROUPS, 1 },
 	{ 0x37, ATOM, 1 }, { 0x4d, ATOM, 1 }, { 0x4a, ATOM, 1 },
@@ -37,9 +37,11 @@ static struct exception model_of_cpu(void)
 
 	__get_cpuid(1, &eax, &ebx, &ecx, &edx);
 	family = eax >> 8 & 0xf;
-	plain.model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
+	if (family == 0xf)
+		family += eax >> 20 & 0xff;
+	plain.model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0) | (family == 6 ? 0 : family << 8);
 
-	for (i = 0; family == 6 && i < ARRAY_SIZE(exceptions); i++) {
+	for (i = 0; i < ARRAY_SIZE(exceptions); i++) {
 		if (exceptions[i].model == plain.model)
 			return exceptions[i];
 	}

@@ -11,6 +11,8 @@ from cpuwhy import turbo
 from virtual_silicon import paths
 from virtual_silicon.studies.freq_max import parts as freq_max
 
+DIAMOND_RAPIDS = turbo.number(19, 1)
+
 
 @pytest.fixture(scope="module")
 def rows() -> list[freq_max.Row]:
@@ -23,7 +25,7 @@ def test_decoders_know_the_model_of_each_part(rows) -> None:
     others = {int(model, 16): layout.lower() for model, layout
               in re.findall(r"\{ (0x\w+), ([A-Z]+), ", ratio.read_text(encoding="utf-8"))}
     assert len(others) > 20
-    for model in {r.model for r in rows}:
+    for model in {r.model for r in rows} | others.keys():
         layout = turbo.layout(model)
         assert layout, f"cpuwhy/turbo.py: LAYOUTS has no model {model:#x}"
         assert others.get(model, "bytes") == layout, \
@@ -43,7 +45,7 @@ def test_servers_since_ice_lake_count_on_all_cores(rows) -> None:
     ours = {freq_max.short(r.name): (r.right(patched=False), r.ours) for r in rows}
     assert ours["Xeon Platinum 8592+"] == (2101, 29 * 1024 // 19)
     assert ours["Xeon Platinum 8568Y+"] == (1780, 31 * 1024 // 23)
-    assert {r.model for r in rows if r.model in turbo.ALL_CORES} == turbo.ALL_CORES
+    assert {r.model for r in rows} & turbo.ALL_CORES == turbo.ALL_CORES - {DIAMOND_RAPIDS}
     for r in rows:
         four = r.right(patched=False)
         if four:
@@ -58,6 +60,15 @@ def test_models_that_are_not_known() -> None:
     assert sum(turbo.layout(r.model) == "groups" for r in unknown) > 30
     assert {r.name: r.ours for r in unknown if r.ours != r.right(patched=False)} \
         == {"Intel Atom(R) P5362 processor": 2094}
+
+
+def test_a_family_beyond_6() -> None:
+    """No part was read yet: others' registers as its own."""
+    read = [(r.name, r.ours, turbo.freq_max(DIAMOND_RAPIDS, r.registers, r.base_ratio))
+            for r in freq_max.rows(as_model=f"{DIAMOND_RAPIDS:x}")
+            if turbo.layout(r.model) == "groups"]
+    assert [row for row in read if row[2] is not None and row[1] != row[2]] == []
+    assert sum(row[2] is not None for row in read) > 30
 
 
 def test_base_is_what_kernels_logged(rows) -> None:

@@ -92,7 +92,7 @@ def _layout(d: Material) -> str:
     vendor = d.known("vendor")
     if vendor == "AuthenticAMD" and family in AMD_FAMILIES:
         return "none"
-    layout = turbo.layout(model) if vendor == "GenuineIntel" and family == 6 else None
+    layout = turbo.layout(turbo.number(family, model)) if vendor == "GenuineIntel" else None
     if layout is None:
         raise fail(d, d.cpu["model"].where,
                    f"{vendor} family {family:#x} model {model:#x} is unknown; known are Intel's "

@@ -312,7 +312,8 @@ def _derive(tables: dict[str, Any]) -> None:
     if states := frequency.get("pstate_ratios"):
         frequency.setdefault("base_ratio", states[0])
         frequency.setdefault("min_ratio", states[-1])
-    if layout := turbo.layout(machine["model"]) if intel else "none":
+    if layout := turbo.layout(
+            turbo.number(machine.get("family", 6), machine["model"])) if intel else "none":
         tables["turbo"].setdefault("layout", layout)
     if len(tables["turbo"].get("ratios", ())) == 1:	# with all cores as with one: assumed
         tables["turbo"].setdefault("cores", (machine["cores"],))

@@ -64,7 +64,7 @@ int main(void)
 	unsigned int model;
 
 	while (scanf("%x %31s %31s %31s", &model, words[0], words[1], words[2]) == 4) {
-		this_vfm = VFM_MAKE(X86_VENDOR_INTEL, 6, model);
+		this_vfm = VFM_MAKE(X86_VENDOR_INTEL, model >> 8 ?: 6, model & 0xff);
 		for (unsigned int i = 0; i < REGISTERS; i++) {
 			registers[i].known = strcmp(words[i], "-");
 			registers[i].value = strtoull(words[i], NULL, 16);

@@ -17,7 +17,8 @@ int main(void)
 		struct turbo_table table;
 		u32 ratio = 0, four = 0;
 
-		if (!turbo_table_decode(&table, VFM_MAKE(X86_VENDOR_INTEL, 6, number),
+		if (!turbo_table_decode(&table, VFM_MAKE(X86_VENDOR_INTEL, number >> 8 ?: 6,
+							    number & 0xff),
 					base >> 8 & 0xff, limits)) {
 			ratio = turbo_table_freq_max(&table, table.cores);
 			four = ratio;
