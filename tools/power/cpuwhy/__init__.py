@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0
 """cpuwhy: why CPUs slept, woke and clocked as they did."""
 
-VERSION = "1.0"
+VERSION = "2"

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from . import (
@@ -51,10 +52,10 @@ Commands = argparse._SubParsersAction  # its type has no public name
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text}: must be above 0 and at most 86400 seconds")
-    return value
+    with suppress(ValueError):
+        if 0 < (value := float(text)) <= 86400:
+            return value
+    raise argparse.ArgumentTypeError(f"{text}: must be above 0 and at most 86400 seconds")
 
 
 def _plot(text: str) -> Path:
@@ -134,8 +135,9 @@ def _add_record(commands: Commands) -> None:
         " idle states and their counters.")
     sub.add_argument("output", type=Path, metavar="FILE", help="where to write")
     sub.add_argument("seconds", type=_seconds, metavar="SECONDS", help="how long, at most 86400")
-    sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND",
-                     help="run this while recording, and end with it")
+    command = sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND",
+                               help="run this while recording, and end with it")
+    command.required = False        # errors say so of it
     sub.add_argument("--for", dest="kind", choices=("idle", "freq"), default="idle",
                      help="which events (default: idle)")
     _recording(sub)

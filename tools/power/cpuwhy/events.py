@@ -106,7 +106,8 @@ class Source:
 
     def __post_init__(self) -> None:
         if str(self.path) != "-" and not self.path.is_file():
-            raise Fail(f"{self.path}: no such file")
+            raise Fail(f"{self.path}: " + ("no file with a trace in it" if self.path.exists()
+                                           else "no such file"))
         self.file = self.path           # what is read: the same, or what was packed in it
         self.packing = ""
         self.opener: Callable[..., IO[bytes]] | None = None

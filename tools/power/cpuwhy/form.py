@@ -80,11 +80,13 @@ WHY = {
     "energy": "no energy counters (powercap's package zones)",
     "counters": "no APERF and MPERF",
     "log": "the kernel said nothing of its highest clock at boot, or its messages are gone",
+    "state": "an idle state with a name that no CPU's has",
     "turbo": "the turbo registers are empty, or of a model that is not known here",
 }
 
 TABLES: dict[str, dict[str, Key]] = {
     "": {"form": _count("of this file", FORM),
+         "others": _number("CPUs that others kept busy meanwhile, in the mean", 65536),
          "missing": _word("what is not in it, and why", *WHY, many=True)},
     "cpu": {
         "vendor": _word("of the CPU", "GenuineIntel", "AuthenticAMD", "other"),
@@ -151,6 +153,9 @@ TABLES: dict[str, dict[str, Key]] = {
         "us": _number("a hand-over through a pipe between two CPUs, without the work: median",
                       1e6)},
 }
+#: From so many CPUs that others keep busy on, what is measured is doubtful.
+OTHERS = 0.1
+
 #: Tables of which there may be several.
 ARRAYS = ("state", "change", "busy", "handover")
 
@@ -226,6 +231,9 @@ def sentences(data: Data) -> Iterator[str]:
     cpu, kernel, clock = data["cpu"], data["kernel"], data.get("clock", {})
     yield (f"{cpu.get('name', 'A CPU')}, Linux {kernel.get('release', '?')}"
            f"{' of the series' if kernel.get('patched') else ''}.")
+    if data.get("others", 0) >= OTHERS:
+        yield (f"Others kept {data['others']:g} CPUs busy meanwhile: what was measured may be wrong,"
+               " so try again when the machine is idle.")
     base, said, right = (clock.get("base_mhz", 0), kernel.get("freq_max"), clock.get("freq_max"))
     if base and said and right:
         took, really = _ghz(base * said / 1024), _ghz(base * right / 1024)
@@ -250,8 +258,9 @@ def sentences(data: Data) -> Iterator[str]:
     for work in sorted({one["work_us"] for one in data.get("handover", ())}):
         by = {one["states"]: one["us"] for one in data["handover"] if one["work_us"] == work}
         if len(by) == 2:
-            yield (f"A hand-over after {work} us of work takes {_us(by['all'])}, without deep idle "
-                   f"states {_us(by['shallow'])}.")
+            yield (f"A hand-over after {work} us of work takes {_us(by['all'])}"
+                   + (f", without deep idle states {_us(by['shallow'])}"
+                      if len(data.get("state", ())) > 2 else "") + ".")
     for reason in data.get("missing", ()):
         yield f"Not measured: {WHY[reason]}."
 

@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from . import doctor, form, measure, turbo
@@ -247,7 +248,8 @@ def read(system: doctor.System, cpu_: int, msr: Callable[[int, int], int | None]
     missing += ["turbo"] * (bool(values) and found["cpu"]["vendor"] == "GenuineIntel"
                             and "freq_max" not in found["clock"])
     missing += ["cpufreq"] * (found["clock"]["driver"] == "none")
-    missing += ["idle"] * (not rows) + ["log"] * ("freq_max" not in found["kernel"])
+    missing += ["idle"] * (not rows) + ["state"] * (0 < len(rows) < len(_states(system, cpu_)))
+    missing += ["log"] * ("freq_max" not in found["kernel"])
     if missing:
         found["missing"] = missing
     return found
@@ -332,6 +334,13 @@ def measured(data: Data, system: doctor.System, guard: Guard, two: measure.Pair 
         del data["missing"]
 
 
+def occupied(stat: str, own: Iterable[float]) -> float:
+    """CPU seconds since boot in which others ran, or a hypervisor ran none of us: by /proc/stat
+    and os.times(). Children count once they were waited for."""
+    fields = [int(word) for word in stat.partition("\n")[0].split()[1:9]]
+    return (sum(fields) - sum(fields[3:5])) / os.sysconf("SC_CLK_TCK") - sum(own)
+
+
 def zones_of(missing: list[str]) -> bool:
     if measure.packages():
         return True
@@ -374,7 +383,10 @@ def run(seconds: float, tell: Tell) -> str:
         data = read(system, two.cpu if two else 0, measure.read_msr)
         for reason in data.get("missing", ()):
             tell(f"note: {form.WHY[reason]}")
+        began, before = time.monotonic(), occupied(system.text("proc/stat"), os.times()[:4])
         measured(data, system, guard, two, seconds, tell)
+        others = occupied(system.text("proc/stat"), os.times()[:4]) - before
+        data["others"] = round(max(0.0, others) / (time.monotonic() - began), 2)
     for problem in form.problems(data):
         raise Fail(f"the result is not of its form, which is a fault of cpuwhy: {problem}")
     return form.render(data)

@@ -96,6 +96,27 @@ def test_kernels_of_both_kinds(changes: dict[str, str], patched: bool, said: int
             ) == patched
 
 
+def test_others_that_work_are_said(tmp_path: Path) -> None:
+    """Two CPUs for 10 s, of which 1 s of the program itself; idle time is none."""
+    stat = "cpu  {} 0 0 500 {} 0 0 {} 0 0\ncpu0 1 2 3\n"
+    began = probe.occupied(stat.format(100, 7, 0), (0.5, 0, 0, 0))
+    ended = probe.occupied(stat.format(1900, 9, 200), (1, 0.2, 0.2, 0.1))
+    assert ended - began == pytest.approx(19)
+    data = read(machine(tmp_path)) | {"others": 1.9}
+    assert "# Others kept 1.9 CPUs busy meanwhile: " in form.render(data)
+    assert form.check(form.render(data)) == data
+    assert "Others" not in form.render(data | {"others": 0.09})
+
+
+def test_a_state_that_is_left_out_is_said(tmp_path: Path) -> None:
+    data = read(machine(tmp_path, **{
+        f"{CPU}/cpu1/cpuidle/state1/name".replace("/", "__"): "haltpoll idle"}))
+    assert data["missing"] == ["state"] and len(data["state"]) == 2
+    handovers = [{"work_us": 0, "states": states, "us": 11.8} for states in ("all", "shallow")]
+    text = form.render(data | {"handover": handovers})
+    assert "# Not measured: an idle state with a name" in text and "without deep" not in text
+
+
 def test_nobody_is_in_it(tmp_path: Path) -> None:
     """Serial numbers, addresses and names that stand in what is read."""
     system = machine(tmp_path)
