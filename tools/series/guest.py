@@ -63,7 +63,7 @@ def kernel(default: str = "patched") -> str:
     wanted = os.environ.get("KERNEL") or default
     if wanted not in ("patched", "base") and not _boots(Path(wanted)):
         raise Fail(f"KERNEL={wanted}: neither patched nor base nor the file of a bzImage"
-                   " or of a Debian package")
+                   " or of a Debian package", code=2)
     return wanted
 
 

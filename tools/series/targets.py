@@ -253,7 +253,7 @@ def show_help() -> None:
   KERNEL=   patched, base, or a bzImage or Debian package of yours
   APPEND=   more for the kernel's command line
   TIME=     free (default) or deterministic    JOBS=  parallel compilers, guests of bench, test
-  FLAVOUR=  amd64 (default) or cloud: Debian's configuration that deb takes
+  FLAVOUR=  amd64 (default) or cloud: Debian's configuration that deb takes; tools: no kernel
   PART=     parts of bench or figures, in tools/testing/virtual-silicon/virtual_silicon/lab/plans
   BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
@@ -310,7 +310,7 @@ TARGETS = {
                    then=lambda: testrun.run([("lint", testrun.lint)])),
     "kernel": Target("build/out/patched/bzImage", "build", [patched], newer=True),
     "base-kernel": Target("build/out/base/bzImage", "build", [of_base], newer=True),
-    "deb": Target("Debian packages of the patched kernel, in build/deb", "build deb",
+    "deb": Target("Debian packages of kernel and tools, in build/deb", "build deb",
                   [linux, deb.linux], first=deb.flavour, newer=True),
     "stick": Target("build/stick/x86-dvfs-stick.img: a stick that compares both kernels",
                     "build deb stick", [linux], stick.make, stick.given, alone=True),

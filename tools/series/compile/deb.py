@@ -22,6 +22,8 @@ from . import kernel
 
 #: FLAVOUR=: what Debian calls it, and its configuration in linux-config.
 FLAVOURS = {"amd64": "config.amd64_none_amd64.xz", "cloud": "config.amd64_none_cloud-amd64.xz"}
+#: Or no kernel.
+TOOLS = "tools"
 FRAGMENT = Path(__file__).with_name("debian.config")
 CONFIGS = f"linux-config-{base.WANTED}"
 NAME, EMAIL = "x86-dvfs developers", "maintainers@x86-dvfs.invalid"
@@ -29,8 +31,8 @@ NAME, EMAIL = "x86-dvfs developers", "maintainers@x86-dvfs.invalid"
 
 def flavour() -> str:
     name = os.environ.get("FLAVOUR") or "amd64"
-    if name not in FLAVOURS:
-        raise Fail(f"FLAVOUR={name}: there are: {', '.join(FLAVOURS)}")
+    if name not in (*FLAVOURS, TOOLS):
+        raise Fail(f"FLAVOUR={name}: there are: {', '.join((*FLAVOURS, TOOLS))}", code=2)
     return name
 
 
@@ -65,23 +67,28 @@ def build(tree: Tree, release: str) -> list[Path]:
     name = flavour()
     version = f"{release}+x86dvfs{series_version()}-1"
     out = paths.BUILD / "deb" / name
-    obj = out / "obj"
-    # The package of headers has the build's own programs, and lintian wants them stripped.
-    make = [*configured(tree, name, obj, 4000, f"packages ({name})"), f"KDEB_PKGVERSION={version}",
-            "KDEB_CHANGELOG_DIST=bookworm", "HOSTLDFLAGS=-s"]
     for old in out.glob("*.deb"):
         old.unlink()
-    kernel.compiled([*make, "KBUILD_VERBOSE=", "bindeb-pkg"], f"packages ({name})",
-                    paths.LOG / f"deb-{name}.log", paths.LOG / f"deb-{name}.count",
-                    proc.build_environment({"DEBFULLNAME": NAME, "DEBEMAIL": EMAIL}))
-    for unwanted in out.glob("linux-libc-dev_*.deb"):
-        unwanted.unlink()
+    if name != TOOLS:
+        _kernel(tree, name, version, out)
     tools(tree.path / "tools/power/x86", version, out)
     found = sorted(out.glob("*.deb"))
     judge(found)
     for deb in found:
         say(paths.shown(deb))
     return found
+
+
+def _kernel(tree: Tree, name: str, version: str, out: Path) -> None:
+    obj = out / "obj"
+    # The package of headers has the build's own programs, and lintian wants them stripped.
+    make = [*configured(tree, name, obj, 4000, f"packages ({name})"), f"KDEB_PKGVERSION={version}",
+            "KDEB_CHANGELOG_DIST=bookworm", "HOSTLDFLAGS=-s"]
+    kernel.compiled([*make, "KBUILD_VERBOSE=", "bindeb-pkg"], f"packages ({name})",
+                    paths.LOG / f"deb-{name}.log", paths.LOG / f"deb-{name}.count",
+                    proc.build_environment({"DEBFULLNAME": NAME, "DEBEMAIL": EMAIL}))
+    for unwanted in out.glob("linux-libc-dev_*.deb"):
+        unwanted.unlink()
 
 
 def tools(power: Path, version: str, out: Path) -> None:
@@ -91,7 +98,8 @@ def tools(power: Path, version: str, out: Path) -> None:
     source = work / "x86-dvfs-tools"
     shutil.copytree(paths.SETTINGS, source)
     shutil.copytree(paths.POWER / "debian", source / "debian")
-    shutil.copy(paths.POWER / "c02-bench/c02-bench", source)
+    for name in ("c02-bench", "c02-bench.8"):
+        shutil.copy(paths.POWER / "c02-bench" / name, source)
     (source / "debian/changelog").write_text(
         f"x86-dvfs-tools ({version}) bookworm; urgency=low\n\n"
         "  * For the kernel of the same version.\n\n"

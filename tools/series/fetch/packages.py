@@ -105,7 +105,8 @@ def _as_root(command: list[str]) -> None:
         raise Fail(f"this needs root: run  sudo {' '.join(command)}")
     done = proc.capture([*prefix, *command, "-o", "DPkg::Lock::Timeout=300",
                          "-o", "APT::Update::Error-Mode=any"], check=False)
-    log = paths.LOG / "packages.log"
+    # Of any base, also of one that is not there.
+    log = paths.build_of(paths.DEFAULT_BASE) / "log/packages.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as out:
         out.write(done.stdout + done.stderr)

@@ -318,7 +318,7 @@ def test_total_is_the_last_line_and_decides(capsys, tmp_path, monkeypatch):
     ("bench PART=nowhere", "PART=nowhere: there are"),
     ("figures PART=nowhere", "PART=nowhere: there are"),
     ("kernel JOBS=x", "JOBS=x: a number"),
-    ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud"),
+    ("deb FLAVOUR=x", "FLAVOUR=x: there are: amd64, cloud, tools"),
     ("run MACHINES=e3-1240-v5 CMD=true", "unknown variable: MACHINES; there are: MACHINE CPUS CMD"),
     ("run FAULTS=/nonexistent", "fault file /nonexistent: No such file"),
     ("demo MACHINE=epyc-7742", "epyc-7742: compare reads registers that only Intel's CPUs have"),

@@ -32,7 +32,7 @@ def root(built, tmp_path_factory) -> Path:
 
 def test_names_and_versions(built):
     assert [package.name for package in built] == \
-        ["cpuwhy_1.0_all.deb", f"x86-dvfs-tools_{VERSION}_amd64.deb"]
+        ["cpuwhy_2_all.deb", f"x86-dvfs-tools_{VERSION}_amd64.deb"]
     deb.judge(built)
 
 
@@ -50,6 +50,7 @@ def test_turbostat_is_that_of_the_series(root):
 
 def test_programs_and_settings(root):
     assert proc.text([root / "usr/sbin/c02-bench", "-h"]).strip().endswith("[-c CPU]")
+    assert (root / "usr/share/man/man8/c02-bench.8.gz").exists()
     assert proc.text([root / "usr/sbin/cpuwhy", "--help"]).startswith("usage: cpuwhy")
     for here, there in (("tuned/x86-dvfs/tuned.conf", PROFILE), ("tmpfiles.conf", EXAMPLE)):
         assert (root / there).read_text() == (paths.SETTINGS / here).read_text()
