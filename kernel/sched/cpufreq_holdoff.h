@@ -3,8 +3,8 @@
  * Hold-off: does utilization need another performance level, and has it for long enough?
  *
  * The range of utilization that needs the present level begins a little below what the
- * level was chosen for, so that noise does not change it, and grows by requests that
- * needed no change. It is valid in one unit only: the capacity of the CPU, if utilization
+ * level is known to be right for, so that noise does not change it, and grows by requests
+ * that needed no change. It is valid in one unit only: the capacity of the CPU, if utilization
  * is frequency-invariant.
  *
  * Utilization is in capacity units, with headroom; time is in ns of run queue clocks.
@@ -36,9 +36,10 @@ struct holdoff {
 	u32	end;
 };
 
-/* Start with an unknown level; from now on the unit is @unit. */
+/* Start with an unknown level, or a new one; from now on the unit is @unit. */
 static inline void holdoff_forget(struct holdoff *h, u32 unit)
 {
+	h->since = 0;
 	h->unit = unit;
 	h->lo = U32_MAX;
 	h->end = 0;
@@ -50,19 +51,11 @@ static inline bool holdoff_has(const struct holdoff *h, u32 util)
 	return util >= h->lo && util < h->end;
 }
 
-/* @util needs no change. */
-static inline void holdoff_same(struct holdoff *h, u32 util)
+/* The level is right for what needs @first to @last, and for less than @first by noise. */
+static inline void holdoff_add(struct holdoff *h, u32 first, u32 last)
 {
-	h->lo = min(h->lo, util);
-	h->end = util < h->unit ? max(h->end, util + 1) : U32_MAX;
-}
-
-/* The level was chosen for @util. */
-static inline void holdoff_set(struct holdoff *h, u32 util)
-{
-	h->since = 0;
-	h->lo = util - min(util, HOLDOFF_NOISE(h->unit));
-	h->end = util < h->unit ? util + 1 : U32_MAX;
+	h->lo = min(h->lo, first - min(first, HOLDOFF_NOISE(h->unit)));
+	h->end = last < h->unit ? max(h->end, last + 1) : U32_MAX;
 }
 
 /* A small rise is needed: has it been needed for long enough? */

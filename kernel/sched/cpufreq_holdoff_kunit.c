@@ -9,44 +9,44 @@
 #define MS(x)	((x) * (u64)NSEC_PER_MSEC)
 #define CAP	1024
 
-/* The range that needs no change, after the level was set for @set and @learned needed none */
+/* The range that needs no change, after the level was chosen and @learned needed none */
 static void test_range(struct kunit *test)
 {
 	static const struct {
-		u32 set, learned[2], lo, last;
+		u32 first, last, learned[2], lo, end;
 	} cases[] = {
-		{ 500, { 500, 500 }, 484, 500 },	/* noise below, nothing above */
-		{ 500, { 520, 510 }, 484, 520 },
-		{ 500, { 400, 450 }, 400, 500 },
-		{ 500, { 400, 600 }, 400, 600 },
-		{ 16, { 16, 16 }, 0, 16 },
-		{ 15, { 15, 15 }, 0, 15 },
-		{ 0, { 0, 3 }, 0, 3 },
-		{ 1023, { 1023, 1023 }, 1007, 1023 },
-		{ 1024, { 1024, 1024 }, 1008, U32_MAX - 1 },	/* above the capacity: one level */
-		{ 1280, { 1300, 1264 }, 1264, U32_MAX - 1 },
-		{ 1000, { 1024, 1000 }, 984, U32_MAX - 1 },
+		{ 500, 500, { 500, 500 }, 484, 500 },	/* noise below, nothing above */
+		{ 500, 500, { 520, 510 }, 484, 520 },
+		{ 500, 500, { 400, 450 }, 384, 500 },
+		{ 500, 500, { 400, 600 }, 384, 600 },
+		{ 400, 500, { 500, 500 }, 384, 500 },	/* a limit cut it */
+		{ 400, 500, { 390, 510 }, 374, 510 },
+		{ 16, 16, { 16, 16 }, 0, 16 },
+		{ 15, 15, { 15, 15 }, 0, 15 },
+		{ 0, 0, { 0, 3 }, 0, 3 },
+		{ 1023, 1023, { 1023, 1023 }, 1007, 1023 },
+		{ 1024, 1024, { 1024, 1024 }, 1008, U32_MAX - 1 },	/* more: the same */
+		{ 1280, 1280, { 1300, 1264 }, 1248, U32_MAX - 1 },
+		{ 1000, 1000, { 1024, 1000 }, 984, U32_MAX - 1 },
 	};
-	struct holdoff h;
-	int i;
+	struct holdoff h = { };
+	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		h = (struct holdoff){ .since = 5 };
 		holdoff_forget(&h, CAP);
-		holdoff_set(&h, cases[i].set);
-		KUNIT_EXPECT_EQ(test, h.since, 0);
-		holdoff_same(&h, cases[i].learned[0]);
-		holdoff_same(&h, cases[i].learned[1]);
+		holdoff_add(&h, cases[i].first, cases[i].last);
+		for (j = 0; j < ARRAY_SIZE(cases[i].learned); j++)
+			holdoff_add(&h, cases[i].learned[j], cases[i].learned[j]);
 		KUNIT_EXPECT_FALSE_MSG(test, cases[i].lo && holdoff_has(&h, cases[i].lo - 1),
 				       "row %d", i);
 		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].lo), "row %d", i);
-		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].last), "row %d", i);
-		KUNIT_EXPECT_FALSE_MSG(test, holdoff_has(&h, cases[i].last + 1), "row %d", i);
+		KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, cases[i].end), "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, holdoff_has(&h, cases[i].end + 1), "row %d", i);
 	}
 	holdoff_forget(&h, 160);
-	holdoff_set(&h, 100);
+	holdoff_add(&h, 100, 100);
 	KUNIT_EXPECT_EQ_MSG(test, h.lo, 98, "noise of a small CPU");
-	holdoff_set(&h, 160);
+	holdoff_add(&h, 160, 160);
 	KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, 200), "all of a small CPU");
 }
 
@@ -58,16 +58,17 @@ static void test_forget(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE_MSG(test, h.unit == CAP, "at the start");
 	holdoff_forget(&h, CAP);
-	holdoff_set(&h, 600);
+	holdoff_add(&h, 600, 600);
 	holdoff_forget(&h, 700);
 	KUNIT_EXPECT_EQ(test, h.unit, 700);
 	for (util = 0; util <= 1300; util++)
 		KUNIT_EXPECT_FALSE_MSG(test, holdoff_has(&h, util), "%u", util);
 	KUNIT_EXPECT_FALSE(test, holdoff_has(&h, U32_MAX));
 
-	holdoff_same(&h, 500);
+	holdoff_add(&h, 500, 500);
 	for (util = 0; util <= 1300; util++)
-		KUNIT_EXPECT_EQ_MSG(test, holdoff_has(&h, util), util == 500, "%u", util);
+		KUNIT_EXPECT_EQ_MSG(test, holdoff_has(&h, util), util >= 490 && util <= 500,
+				    "%u", util);
 }
 
 /* Requests of small rises in sequence */
@@ -75,7 +76,7 @@ static void test_settle(struct kunit *test)
 {
 	static const struct {
 		u64 at;
-		bool set;	/* a level is chosen */
+		bool forget;	/* another level is chosen */
 		bool settled;
 	} rows[] = {
 		{ MS(3), false, false },	/* begins */
@@ -91,8 +92,8 @@ static void test_settle(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (rows[i].set)
-			holdoff_set(&h, 500);
+		if (rows[i].forget)
+			holdoff_forget(&h, CAP);
 		else
 			KUNIT_EXPECT_EQ_MSG(test, holdoff_settled(&h, rows[i].at), rows[i].settled,
 					    "row %d", i);

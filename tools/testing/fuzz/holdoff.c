@@ -11,28 +11,23 @@ static void one(struct input *in)
 	holdoff_forget(&h, 0);
 	while (in->at < in->end) {
 		u32 util = take_below(in, 4096), lo = h.lo, end = h.end;
+		u32 first = take_below(in, util + 1);
 		u8 what = take(in, 1);
 		u32 above = util < h.unit ? util + 1 : U32_MAX;
 
 		PROPERTY(holdoff_has(&h, util) == (util >= lo && util < end));
 		now += take_any(in, 32);
-		switch (what % 5) {
+		switch (what % 4) {
 		case 0:
-			holdoff_set(&h, util);
-			PROPERTY(h.end == above);
-			PROPERTY(h.lo <= util && (util - h.lo == h.unit / 64 || !h.lo) &&
-				 util - h.lo <= h.unit / 64);
-			wanted = 0;
+			holdoff_add(&h, first, util);
+			PROPERTY(holdoff_has(&h, util) && holdoff_has(&h, first));
+			PROPERTY(h.lo == min(lo, first > h.unit / 64 ? first - h.unit / 64 : 0));
+			PROPERTY(h.end == max(end, above));
 			break;
 		case 1:
-			holdoff_same(&h, util);
-			PROPERTY(holdoff_has(&h, util));
-			PROPERTY(end ? h.lo <= lo && h.end >= end :
-				 h.lo == util && h.end == above);
-			break;
-		case 2:
 			holdoff_forget(&h, take_below(in, 3) * 512);
 			PROPERTY(!holdoff_has(&h, util) && h.lo == U32_MAX && !h.end);
+			wanted = 0;
 			break;
 		default:
 			then = now - (what & 4 ? 1000 % now : 0);

@@ -182,8 +182,7 @@ CASES: dict[str, tuple[int, int, int, int, tuple[Text, str]]] = {
     "needed-in-window": (2800, 0, 1, 1, (
         re.compile(r"(\t/\* From now on it holds.*?sg_cpu->needed = time;\n)(.*?return false;\n)",
                    re.S), r"\2\1")),
-    "needed-under-limit": (2000, 0, 1, 8, ("h->unit && sg_policy->cached_raw",
-                                           "false && sg_policy->cached_raw")),
+    "needed-under-limit": (2000, 0, 1, 8, ("min(util, cut), util", "util, util")),
     "shared-sleeps": (2900, 0, 2, 300, ("sg_cpu->cpu != sg_policy->most",
                                         "sg_cpu->util < h->lo")),
     "no-tick": (3800, 0, 1, 1, (" && sched_can_stop_tick(rq)", " && false")),
