@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from . import wake
+from . import topology, wake
 from .errors import Fail
 from .events import Facts, Handler, Reader, Source, switch
 from .states import Costs, Machine, State, verdict
@@ -177,7 +177,7 @@ class Analysis:
 
         def send_mask(now: int, cpu: int, head: str, text: str) -> None:
             if match := wake.CPU_LIST.search(text):
-                causes.send(now, cpu, head, wake.cpu_list(match[1]), text)
+                causes.send(now, cpu, head, topology.cpus(match[1]), text)
 
         found: dict[str, Handler] = {
             "cpu_idle": self._idle, "cpu_idle_miss": self._miss, "sched_switch": self._switch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -123,7 +124,7 @@ class Causes:
             timer = Timer(plain(match[1]) if match else "?", "")
         return timer
 
-    def send(self, now: int, cpu: int, head: str, targets: list[int], text: str) -> None:
+    def send(self, now: int, cpu: int, head: str, targets: Iterable[int], text: str) -> None:
         site = CALLSITE.search(text)
         who = events.task(head)[0]
         for target in targets:
@@ -211,12 +212,3 @@ class Causes:
         if wake.tick:
             return Cause("tick", "tick", woke=task)
         return Cause("timer", "nothing due", woke=task)
-
-
-def cpu_list(text: str) -> list[int]:
-    cpus: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit():
-            cpus += range(int(first), int(last or first) + 1)
-    return cpus
