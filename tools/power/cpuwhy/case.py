@@ -10,9 +10,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from . import turbo
 from .texts import Fact, Material, Register, Where
+
+if TYPE_CHECKING:
+    from . import quota
 
 CPUS = "devices/system/cpu"
 GRUB = "/etc/default/grub"
@@ -103,6 +107,7 @@ class Case:
     def __init__(self, material: Material, live: bool = False):
         self.material = material
         self.live = live
+        self.watched: dict[str, quota.Limit] = {}    # what was throttled while one looked
 
     def text(self, path: str) -> str:
         return self.material.file(path).strip()

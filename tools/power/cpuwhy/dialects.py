@@ -51,6 +51,11 @@ NAMES = {
     "AMD_CPPC_CAP1": 0xC00102B0, "AMD_CPPC_ENABLE": 0xC00102B1, "AMD_CPPC_CAP2": 0xC00102B2,
     "AMD_CPPC_REQ": 0xC00102B3, "AMD_CPPC_STATUS": 0xC00102B4,
 }
+#: cAdvisor's counters, as files of cgroups have them, and how many of the units are in one
+METRICS = {"cpu_cfs_periods_total": ("nr_periods", 1), "spec_cpu_quota": ("cpu.max", 1),
+           "cpu_cfs_throttled_periods_total": ("nr_throttled", 1),
+           "cpu_cfs_throttled_seconds_total": ("throttled_usec", 1_000_000),
+           "cpu_usage_seconds_total": ("usage_usec", 1_000_000)}
 #: turbostat prints at least so many digits of a register.
 DIGITS = 8
 #: Bus clocks that parts have: thirds of 400 MHz and others are rounded by turbostat.
@@ -112,7 +117,7 @@ class Reader:
              self._driver),
             ("proc", "line: ", r"(?:cmdline|Kernel command line): +(.*)", self._cmdline),
             ("turbostat", "EPB", r"cpu(\d+): EPB: (\d+) ", self._bias),
-            ("sysfs", "", r"(?:r[ow]\|)?(?:\./)?(/?(?:[\w:.*-]+/)*[\w.-]+)"
+            ("sysfs", "", r"(?:r[ow]\|)?(?:\./)?(/?(?:[\w:.,@\\*-]+/)*[\w.-]+)"
              r"(?:[:|] ?|\s*=\s+|\t| )(.*)$", self._file),
             ("cpuid", "eax=", r"(0x[0-9a-fA-F]{8}) (0x[0-9a-fA-F]{2}): "
              r"eax=(0x\w+) ebx=(0x\w+) ecx=(0x\w+) edx=(0x\w+)", self._cpuid),
@@ -132,7 +137,14 @@ class Reader:
             ("sysfs", "/", r"==> (\S+) <==$", self._heading),
             ("sysfs", "/", r"(?:.*[$#>%:] *)?(?:sudo )?(?:cat|head|tail|more|grep) "
              r"(?:-\S+ (?:\d+ )?|[.'\"]+ )*(/(?:sys|proc)/\S+)$", self._heading),
-            ("sysfs", "/", r"(/(?:sys|proc)/[\w/:.-]+)$", self._heading),
+            ("sysfs", "/", r"(/(?:sys|proc)/[\w/:.,@\\-]+)$", self._heading),
+            ("sysfs", " exec ", r".{0,200} exec .{1,120} cat (/sys/fs/cgroup/\S+)$", self._heading),
+            ("sysfs", "_", r"((?:nr_(?:periods|throttled)|throttled_(?:usec|time)|usage_usec)"
+             r" \d{1,19})$", self._count_of),
+            ("metrics", "container_", r"container_(\w{8,40})\{([^}]{0,2000})\} ([\d.e+]{1,25})",
+             self._metric),
+            ("docker", "throttling_data", r'.*"throttling_data": ?\{"periods": ?(\d{1,19}), ?'
+             r'"throttled_periods": ?(\d{1,19}), ?"throttled_time": ?(\d{1,19})', self._docker),
             ("sysfs", "kernel.", r"(kernel\.\w+) = (.*)", self._sysctl),
             ("inteltool", "MSR 0x", r"MSR 0x([0-9A-Fa-f]{1,8}) = "
              r"0x([0-9A-Fa-f]*)(?::0x([0-9A-Fa-f]*))?", self._inteltool),
@@ -175,8 +187,9 @@ class Reader:
     def tree_file(self, name: str, path: str, text: str) -> None:
         """A file of a copy of /sys or /proc. A device's has one line."""
         if text:
-            first = text[:200].splitlines()[0]
-            whole = path.startswith(("proc/", "kernel/"))
+            first = next((line for line in text.splitlines() if line.startswith("nr_throttled")),
+                         text[:200].splitlines()[0])
+            whole = path.startswith(("proc/", "kernel/", "fs/"))
             self.m.put_file(path, text if whole else first, Where(name, 0, first, "sysfs"))
             self._count(name, "sysfs" if not path.startswith("proc/") else "proc", 0)
 
@@ -372,9 +385,47 @@ class Reader:
             return False
         # tlp-stat has units, and words for what is not there.
         value = re.sub(r" \[[\w%/]+\]$", "", match[2].strip())
-        if not value.startswith("(not "):
+        if path.endswith("cpu.stat"):
+            self._add(path, value)
+        elif not value.startswith("(not "):
             self.m.put_file(path, value, self.where)
         return None
+
+    # --- groups with a CPU limit ---
+
+    def _add(self, path: str, line: str) -> None:
+        """A line of a file whose lines come one by one; of equal ones the first counts."""
+        known = self.m.sysfs.get(path)
+        if known is None:
+            self.m.put_file(path, line, self.where)
+        elif line.split(" ")[0] not in known.value.split() and len(known.value) < 1000:
+            self.m.sysfs[path] = Fact(f"{known.value}\n{line}", self.where if
+                                      line.startswith("nr_throttled") else known.where)
+
+    def _count_of(self, match: re.Match[str]) -> None:
+        """A group's that is not told."""
+        self._add("fs/cgroup/cpu.stat", match[1])
+
+    def _metric(self, match: re.Match[str]) -> bool | None:
+        """cAdvisor's, as Prometheus prints them."""
+        name, labels, value = match.groups()
+        key, factor = METRICS.get(name, ("", 0))
+        if not key:
+            return False
+        told = {key: re.sub(r"[^\w.-]", "", value) for key, value in
+                re.findall(r'\b(pod|container)(?:_name)?="([^"]{1,100})"', labels)}
+        group = "/".join(filter(None, ("fs/cgroup", told.get("pod"), told.get("container"))))
+        count = round(float(value) * factor)
+        if key == "cpu.max":
+            self.m.put_file(f"{group}/{key}", str(count), self.where)
+        else:
+            self._add(f"{group}/cpu.stat", f"{key} {count}")
+        return None
+
+    def _docker(self, match: re.Match[str]) -> None:
+        """A line of what its API says."""
+        for key, value in zip(("nr_periods", "nr_throttled", "throttled_time"), match.groups()):
+            self._add("fs/cgroup/cpu.stat", f"{key} {value}")
 
     # --- registers ---
 
@@ -450,7 +501,8 @@ class Reader:
         if not path or not values:
             return
         if not re.search(r"[*\[{]", path):
-            self.m.put_file(path, "\n".join(value.text for value in values), values[0])
+            shows = next((value for value in values if "nr_throttled" in value.text), values[0])
+            self.m.put_file(path, "\n".join(value.text for value in values), shows)
             return
         # In the order of the shell: cpu0, cpu1, cpu10, cpu2
         order = sorted(range(len(values)), key=str)

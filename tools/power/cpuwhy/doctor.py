@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from . import case, rules, settings, texts
+from . import case, quota, rules, settings, texts
 from .case import Case, Finding
 
 CPUS = f"sys/{case.CPUS}"
@@ -208,7 +208,9 @@ def unseen(system: System) -> list[str]:
 
 
 def examine(system: System) -> list[Finding]:
-    """What is wrong, and notes of what is not."""
+    """What is wrong, and notes of what is not. A group that was ever throttled is watched."""
+    if system.live:
+        system.case.watched = quota.watch(system.root)
     found = rules.ask(system.case, setup=True)
     found += [finding for check in CHECKS for finding in check(system)]
     return [finding for finding in found if finding.when != "was"]

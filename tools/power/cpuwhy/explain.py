@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import hardware, rules, sleep, texts
+from . import hardware, quota, rules, sleep, texts
 from .case import CPUS, Case, Finding
 from .doctor import System
 from .errors import Fail
@@ -61,6 +61,7 @@ def read_register(root: Path, cpu: int, address: int) -> int | None:
 def live(root: Path = Path("/"), log: str | None = None) -> Case:
     """This machine: sysfs, proc, the kernel's log, and registers if they can be read."""
     case = System(root, log, live=True).case
+    case.watched = quota.watch(root)
     cpus = sorted(int(path.name) for path in (root / "dev/cpu").glob("[0-9]*")
                   if path.name.isdigit())
     package = case.numbers("topology/physical_package_id")

@@ -32,6 +32,8 @@ BIN = 0.015
 TURNS, PAUSE, WORKING = 20, 10_000_000, 0.8
 #: So many tasks are remembered, before those that were woken longer ago are forgotten.
 MOST_TASKS, LONG_AGO = 50_000, 1_000_000_000
+#: In the place of a CPU
+ALL = -1
 #: Bins of a timeline; when they are full two become one.
 BINS = 512
 FIRST_BIN = 1 << 20             # ns
@@ -103,11 +105,14 @@ class Episode:
     held: int = 0               # ns, the governor's rate limit if the steps keep to it
     invariance: str = ""        # what is wrong with the CPU's frequency scale
     bins: list[tuple[int, int]] = field(default_factory=list)   # turbo: active cores, kHz
+    quota: str = ""             # what was throttled
     turns: int = 0              # with the other task, if two take turns
     reached: int = -1           # ns from the request to the clock; -1 not seen
     got: float = 0.0            # the highest clock seen after the request, kHz
 
     def why(self) -> str:
+        if self.quota:
+            return self.quota
         if self.turns:
             return (f"take turns, {self.turns:,} of them: each one's CPU looks idle while the"
                     " other works, a conversation")
@@ -411,7 +416,7 @@ class Analysis:
         kept = gaps and all(limit - 50_000 <= gap <= limit + 2 * self.tick for gap in gaps)
         return limit if kept and limit > self.tick else 0
 
-    def finish(self, now: int) -> None:
+    def finish(self, now: int, first: int) -> None:
         for cpu in self.cpus.values():
             if cpu.since >= 0:
                 cpu.asked.add(cpu.since, now, cpu.request)
@@ -422,6 +427,18 @@ class Analysis:
             high = min(self.top, self.cpu(talk.cpu).limit or self.top)
             if 0 < talk.low * RISE <= high:
                 self.episodes.append(replace(talk, high=high))
+        self._throttled(first)
+
+    def _throttled(self, first: int) -> None:
+        """Groups, beside the mean clock of all CPUs: on which they ran is not recorded."""
+        times = [(sum(line.sums), sum(line.times))
+                 for line in (cpu.clock for cpu in self.cpus.values())]
+        clock = sum(total for total, _ in times) / max(1, sum(time for _, time in times))
+        for limit in self.machine.limits:
+            share = min(1.0, clock / self.top) if self.top else 0.0
+            self.episodes.append(Episode(
+                ALL, limit.name, first, limit.waited * 1000, 0, 0, clock, self.top,
+                quota=replace(limit, clock=share).says()))
 
 
 @dataclass
@@ -459,7 +476,7 @@ def analyse(source: Source, machine: Machine | None, label: str, base_khz: float
                    " policy_frequency, power:pstate_sample, amd_cpu:amd_pstate_perf or"
                    " msr:write_msr);"
                    " `cpuwhy record --for freq` records them, or nothing was asked")
-    work.finish(facts.last)
+    work.finish(facts.last, facts.first)
     for number, count in (machine.lost if machine else {}).items():
         facts.lost[number] = max(facts.lost.get(number, 0), count)
     notes = missing(facts.seen, work.base_khz)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import doctor, states
+from . import doctor, quota, states
 from .errors import Fail
 
 TRACEFS = Path("/sys/kernel/tracing")
@@ -222,9 +222,10 @@ def record(path: Path, kind: str, seconds: float, argv: list[str], buffer_mb: in
     machine.workload = " ".join(argv) or "whatever ran"
     machine.events = events_for(kind)
     by = _by_tracefs if tool == "trace-cmd" else _by_perf
-    before = states.read_skipped()
+    before, limits = states.read_skipped(), quota.read()
     by(path, machine.events, seconds, argv, buffer_mb, stacks, machine)
     machine.skipped = states.growth(before, states.read_skipped())
+    machine.limits = list(quota.growth(limits, quota.read()).values())
     machine.turbo = states.read_turbo()
     machine.invariance = doctor.why_off(doctor.System(Path("/")))
     machine.write(sidecar(path))

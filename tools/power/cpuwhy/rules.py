@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from . import hardware, settings, sleep
+from . import hardware, quota, settings, sleep
 from .case import Case, Finding, Findings
 
 
@@ -28,7 +28,8 @@ RULES = (
     Rule(settings.driver, "driver", True), Rule(settings.governor, "governor", True),
     Rule(hardware.hwp, "hwp-max"), Rule(settings.preference, "epp", True),
     Rule(hardware.bias, "epb"), Rule(settings.balance_power, "epp"),
-    Rule(settings.clamp, "util-clamp", True), Rule(settings.uncore, "uncore", True),
+    Rule(quota.cpu_limit, "cpu-limit", True), Rule(settings.clamp, "util-clamp", True),
+    Rule(settings.uncore, "uncore", True),
     Rule(settings.invariance, "invariance", True), Rule(settings.freq_max, "freq-max", True),
     Rule(settings.clock_source, "clock-source", True), Rule(hardware.throttled, "thermal", True),
     Rule(sleep.idle_driver, "idle-governor", True), Rule(sleep.shallow_only, "idle-missing"),

@@ -292,7 +292,8 @@ def _episodes(result: freq_.Result, most: int, out: Console) -> None:
         return
     out.print(f"[bold]{'waited for its frequency':38} CPU       at   waited            MHz[/]")
     for episode in result.episodes[:most or None]:
-        out.print(f"{escape(episode.task):38} {episode.cpu:3}"
+        out.print(f"{escape(episode.task):38}"
+                  f" {'all' if episode.cpu == freq_.ALL else episode.cpu:>3}"
                   f" {time(episode.start - result.facts.first):>8} {time(episode.waited):>8}"
                   f" {episode.low / 1000:6.0f} to {episode.high / 1000:.0f}")
         for line in textwrap.wrap(episode.why(), out.width - 2):

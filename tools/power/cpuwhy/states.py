@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .errors import Fail
+from .quota import Limit
 from .topology import state_name
 
 #: Share of polling's power that a state draws, where nothing better is known: those
@@ -68,6 +69,7 @@ class Machine:
     invariance: str = ""                # "off" and why; nothing if it is on or unknown
     skipped: dict[int, int] = field(default_factory=dict)   # bad samples of the counters
     turbo: list[tuple[int, int]] = field(default_factory=list)  # active cores, kHz
+    limits: list[Limit] = field(default_factory=list)           # groups that were throttled
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
@@ -212,8 +214,9 @@ def load(path: Path) -> Machine:
         policies = {int(cpu): Policy(**row) for cpu, row in data.pop("policies", {}).items()}
         skipped = {int(cpu): count for cpu, count in data.pop("skipped", {}).items()}
         turbo = [(int(cores), int(khz)) for cores, khz in data.pop("turbo", [])]
+        limits = [Limit(**row) for row in data.pop("limits", [])]
         return Machine(**data, states=states, lost=lost, policies=policies, skipped=skipped,
-                       turbo=turbo)
+                       turbo=turbo, limits=limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Fail(f"{path}: not a table that `cpuwhy record` writes ({error})") from None
 

@@ -271,6 +271,7 @@ WANTED = re.compile(
     r"|devices/system/clocksource/clocksource0/\w+$"
     r"|class/(?:powercap|thermal|power_supply)/[^/]+/(?:name|enabled|type|mode|policy|temp"
     r"|online|status|cur_state|max_state|constraint_\d_\w+|energy_uj|max_energy_range_uj)$"
+    r"|fs/cgroup/(?:.+/)?(?:cpu\.(?:stat|max|cfs_(?:quota|period)_us)|cpuacct\.usage)$"
     r"|class/dmi/id/(?:sys_vendor|product_name|bios_version|bios_date)$"
     r"|firmware/acpi/platform_profile(?:_choices)?$|hypervisor/type$"
     r"|module/(?:intel_idle|processor|cpuidle\w*|aperfmperf|intel_pstate|amd_pstate|workqueue)"
@@ -298,7 +299,7 @@ BINARY = ((b"PERFILE2", "perf.data: a trace, for cpuwhy idle and freq"),
           (b"\x17\x08\x44tracing", "trace.dat: a trace, for cpuwhy idle and freq"),
           (b"\x7fELF", "a program"), (b"%PDF", "a PDF"), (b"\x89PNG", "a picture: give the text"),
           (b"\xff\xd8\xff", "a picture: give the text"))
-SHORT = {"cpu": "devices/system/cpu", "policy": "devices/system/cpu/cpufreq",
+SHORT = {"cpu.": "fs/cgroup", "cpu": "devices/system/cpu", "policy": "devices/system/cpu/cpufreq",
          "state": "devices/system/cpu/cpu0/cpuidle", "intel_pstate": "devices/system/cpu",
          "amd_pstate": "devices/system/cpu", "cpuidle": "devices/system/cpu",
          "cpufreq": "devices/system/cpu/cpu0", "smt": "devices/system/cpu",
@@ -308,8 +309,8 @@ SHORT = {"cpu": "devices/system/cpu", "policy": "devices/system/cpu/cpufreq",
          "energy_performance_": "devices/system/cpu/cpu0/cpufreq"}
 IN_PROC = re.compile(r"(?:^|/)(proc/(?:[a-z]+$|sys/).*)")
 IN_SYS = re.compile(r"(?:^|/)(?:sys/)?((?:devices/(?:system|cpu_\w+|virtual)|class|firmware"
-                    r"|hypervisor|module|kernel/debug)/.*)")
-SHORTENED = re.compile("(" + "|".join(SHORT) + r")[\w:.-]*(?:/|$)")
+                    r"|hypervisor|module|kernel/debug|fs/cgroup)/.*)")
+SHORTENED = re.compile("(" + "|".join(map(re.escape, SHORT)) + r")[\w:.-]*(?:/|$)")
 
 
 def sysfs_path(path: str, shortened: bool = False) -> str:
@@ -357,6 +358,7 @@ class _Files:
         for pattern in GLOBS:
             for path in sorted(iglob(os.path.join(top, pattern))):
                 self.member(os.path.relpath(path, top), path, True)
+        self.groups(top)
         if live:
             return
         budget = MOST_FILES
@@ -371,6 +373,15 @@ class _Files:
                 if not re.match(r"(?:sys|proc)/", name):
                     self.member(name, path, REPORT.search(path) is not None)
         return None
+
+    def groups(self, top: str) -> None:
+        """Of cgroups of any depth."""
+        self.top = os.path.realpath(top)
+        walk = os.walk(os.path.join(top, "sys/fs/cgroup"))
+        for where, folders, files in islice(walk, MOST_FILES):
+            folders.sort()
+            for path in (os.path.join(where, file) for file in files if file.startswith("cpu")):
+                self.member(os.path.relpath(path, top), path, True)
 
     def member(self, name: str, path: str, only_known: bool) -> None:
         """A file of a folder. A link that leads out of a copy is a file of this machine."""
@@ -512,6 +523,14 @@ def read(names: Sequence[str]) -> Material:
     for name in names:
         files.any(name)
     reader.finish()
+    return material
+
+
+def read_groups(root: os.PathLike[str]) -> Material:
+    """Only the cgroups of read([root])."""
+    from . import dialects
+    material = Material()
+    _Files(material, dialects.Reader(material)).groups(os.fspath(root))
     return material
 
 

@@ -161,6 +161,13 @@ PLANTED: list[tuple[list[tuple[str, str]], str, str, str, str]] = [
        f"max_freq_khz:1200000\n{CPU}/intel_uncore_frequency/package_00_die_00/"
        r"initial_max_freq_khz:2400000\n\1")],
      "uncore", "may have 1200 MHz of 2400", "max_freq_khz", "echo 2400000"),
+    ([(re.escape(table()), table(1860, 15)), (f"({CPU}/intel_pstate/status)",
+       "/sys/fs/cgroup/a.slice/cpu.max:20000 100000\n/sys/fs/cgroup/a.slice/cpu.stat:usage_usec"
+       " 800000\n/sys/fs/cgroup/a.slice/cpu.stat:nr_periods 50\n/sys/fs/cgroup/a.slice/cpu.stat:"
+       "nr_throttled 24\n/sys/fs/cgroup/a.slice/cpu.stat:throttled_usec 9000000\n\\1")],
+     "cpu-limit", "throttled by cpu.max of /a.slice: 24 of 50 periods; busy CPUs ran at 0.47 of the"
+     " highest clock: at the highest it would need about 7.44 of its 20 ms a period, instead of 16",
+     "nr_throttled 24", "cpupower frequency-set -g performance"),
     ([("current_clocksource:tsc", "current_clocksource:hpet")],
      "clock-source", "clocksource hpet", "hpet", ""),
 ]
