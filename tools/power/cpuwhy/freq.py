@@ -32,6 +32,8 @@ BIN = 0.015
 TURNS, PAUSE, WORKING = 20, 10_000_000, 0.8
 #: So many tasks are remembered, before those that were woken longer ago are forgotten.
 MOST_TASKS, LONG_AGO = 50_000, 1_000_000_000
+#: Without a tick, a request that does not come for so long is none.
+STUCK = 20_000_000              # ns
 #: In the place of a CPU
 ALL = -1
 #: Bins of a timeline; when they are full two become one.
@@ -105,6 +107,7 @@ class Episode:
     held: int = 0               # ns, the governor's rate limit if the steps keep to it
     invariance: str = ""        # what is wrong with the CPU's frequency scale
     bins: list[tuple[int, int]] = field(default_factory=list)   # turbo: active cores, kHz
+    no_tick: bool = False       # nothing asked again
     quota: str = ""             # what was throttled
     turns: int = 0              # with the other task, if two take turns
     reached: int = -1           # ns from the request to the clock; -1 not seen
@@ -113,6 +116,8 @@ class Episode:
     def why(self) -> str:
         if self.quota:
             return self.quota
+        if self.no_tick:
+            return "no tick (nohz_full), and nothing asked again while it ran"
         if self.turns:
             return (f"take turns, {self.turns:,} of them: each one's CPU looks idle while the"
                     " other works, a conversation")
@@ -205,7 +210,7 @@ class Analysis:
         self.tids: dict[str, str] = {}      # by what stands before the CPU
         self.woken: dict[str, tuple[int, str, int]] = {}    # task: when, by whom, there
         self.turns: dict[tuple[str, str], Turns] = {}
-        self.conversations: list[Episode] = []
+        self.stuck: list[Episode] = []          # conversations, and waits without a tick
 
     def handlers(self) -> dict[str, Handler]:
         return {"cpu_frequency": self._frequency, "policy_frequency": self._frequency,
@@ -255,7 +260,7 @@ class Analysis:
         if not cpu.low:
             cpu.climb(cpu.start, khz)
         elif khz < cpu.low:
-            self._close(cpu)
+            self._close(now, cpu)
             cpu.climb(now, khz)
         elif khz > cpu.high and khz >= cpu.low * RISE:
             cpu.high = khz
@@ -304,7 +309,7 @@ class Analysis:
         """Two have ceased to take turns; whether they had a low clock shows at the end."""
         took = turns.last - turns.start
         if turns.count >= TURNS and took >= self.threshold and turns.worked >= WORKING * took:
-            self.conversations.append(Episode(
+            self.stuck.append(Episode(
                 turns.cpu, " and ".join(sorted(turns.names)), turns.start, took, 0, 0,
                 turns.asked / turns.worked, 0.0, turns=turns.count))
 
@@ -375,12 +380,17 @@ class Analysis:
         if cpu.changed >= 0:
             cpu.busy.add(cpu.changed, now, 100.0 if cpu.task else 0.0)
         cpu.changed = now
-        self._close(cpu)
+        self._close(now, cpu)
         cpu.task = ""
 
-    def _close(self, cpu: Cpu) -> None:
+    def _close(self, now: int, cpu: Cpu) -> None:
         """The climb is over: was its highest request late?"""
-        if not cpu.task or not cpu.raises:
+        if not cpu.task:
+            return
+        if not cpu.raises:
+            if cpu.number in self.machine.no_tick and now - cpu.start >= STUCK:
+                self.stuck.append(Episode(cpu.number, cpu.who(), cpu.start, now - cpu.start, 0, 0,
+                                          cpu.low, 0.0, no_tick=True))
             return
         waited = cpu.raises[-1] - cpu.start
         if waited >= self.threshold:
@@ -423,10 +433,10 @@ class Analysis:
             self._idle(now, cpu)
         for turns in self.turns.values():
             self._settle(turns)
-        for talk in self.conversations:
-            high = min(self.top, self.cpu(talk.cpu).limit or self.top)
-            if 0 < talk.low * RISE <= high:
-                self.episodes.append(replace(talk, high=high))
+        for stuck in self.stuck:
+            high = min(self.top, self.cpu(stuck.cpu).limit or self.top)
+            if 0 < stuck.low * RISE <= high:
+                self.episodes.append(replace(stuck, high=high))
         self._throttled(first)
 
     def _throttled(self, first: int) -> None:

@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from . import turbo
+from . import topology, turbo
 from .case import (
     CPUS,
     GRUB,
@@ -30,6 +30,8 @@ PARTS = Path(__file__).resolve().parents[2] / "testing/virtual-silicon/data/turb
 RATIO_OFF = 0.01
 
 
+#: us; who waits for a message waits this long for an idle state too, at most.
+SHALLOW = 20
 #: Drivers with governors of their own: powersave is not the lowest clock there.
 OWN = {"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"}
 
@@ -281,6 +283,35 @@ def clamp(case: Case) -> Findings:
     if value is not None and value < 1024:
         yield Finding("limits", f"utilisation is clamped to {value} of 1024", "slow",
                       "sysctl kernel.sched_util_clamp_max=1024", lines=case.where(path))
+
+
+def no_tick(case: Case) -> Findings:
+    """CPUs of nohz_full, and what acts there. What kernel a copy is of is not always known."""
+    path, idle = f"{CPUS}/nohz_full", f"{CPUS}/cpuidle/current_governor"
+    cpus = sorted(topology.cpus(case.text(path)))
+    series = bool(case.text(FREQ_MAX) or case.said("freq_invariance: "))
+    fault = "slow" if case.live else "note"
+    lines, has = case.where(path), f"nohz_full has no tick on {whom(cpus)}"
+    governors = [name for cpu, name in case.per_cpu("cpufreq/scaling_governor").items()
+                 if cpu in cpus]
+    if "schedutil" in governors:
+        yield Finding("clock", f"{has}: schedutil asks for the highest while one task runs there",
+                      "note", lines=lines) if series else Finding(
+            "clock", f"{has}: this kernel's schedutil asks once when a task wakes up, and a task"
+            " that runs alone keeps that clock", fault,
+            f"cpupower -c {cpu_list(cpus)} frequency-set -g performance", lines=lines)
+    governor = case.text(idle) or case.text(f"{idle}_ro")
+    deep = {files["name"] for (_, cpu), files in case.states.items() if cpu in cpus
+            and files.get("disable") == "0" and int(files.get("latency", "0")) > SHALLOW
+            and "name" in files}
+    if deep and governor == "teo" and series:
+        yield Finding("idle", f"{has}: teo lets it tick there while a stay may be too long for its"
+                      " idle state", "note", lines=lines)
+    elif deep and governor in ("menu", "teo"):
+        remedy = (f"echo teo > /sys/{idle}" if series else
+                  f"cpupower -c {cpu_list(cpus)} idle-set -D {SHALLOW}")
+        yield Finding("idle", f"{has}: {governor} goes by the next timer there, and messages are"
+                      f" waited for in {' and '.join(sorted(deep))}", fault, remedy, lines=lines)
 
 
 def uncore(case: Case) -> Findings:

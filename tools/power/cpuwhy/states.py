@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .errors import Fail
 from .quota import Limit
-from .topology import state_name
+from .topology import cpus, state_name
 
 #: Share of polling's power that a state draws, where nothing better is known: those
 #: that cpuidle-replay uses. Only their order and rough size matter for the ranking.
@@ -69,6 +69,7 @@ class Machine:
     invariance: str = ""                # "off" and why; nothing if it is on or unknown
     skipped: dict[int, int] = field(default_factory=dict)   # bad samples of the counters
     turbo: list[tuple[int, int]] = field(default_factory=list)  # active cores, kHz
+    no_tick: list[int] = field(default_factory=list)            # CPUs of nohz_full
     limits: list[Limit] = field(default_factory=list)           # groups that were throttled
 
     def write(self, path: Path) -> None:
@@ -195,7 +196,8 @@ def this_machine() -> Machine:
     return Machine(platform.release(), os.uname().machine, _text(cpuidle / "current_driver"),
                    _text(cpuidle / "current_governor_ro") or _text(cpuidle / "current_governor"),
                    config_hz(), base_khz(), realtime_offset=time.time_ns() - time.monotonic_ns(),
-                   policies=read_policies())
+                   policies=read_policies(), no_tick=sorted(cpus(_text(
+                       Path("/sys/devices/system/cpu/nohz_full")))))
 
 
 def load(path: Path) -> Machine:

@@ -417,7 +417,7 @@ def test_every_rule_has_its_limiter_here() -> None:
         case = Case(texts.read_text(text))
         seen |= {rule.ask.__name__ for rule in rules.RULES if next(rule.ask(case), None)}
     elsewhere = {"driver", "clamp", "invariance", "guest", "bias", "shallow_only", "below",
-                 "battery", "idle_columns", "demoted"}
+                 "no_tick", "battery", "idle_columns", "demoted"}
     assert {rule.ask.__name__ for rule in rules.RULES} - seen <= elsewhere
 
 

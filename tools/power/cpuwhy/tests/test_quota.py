@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Groups with a CPU limit: each rule, and what is no fault."""
+"""Groups with a CPU limit, and CPUs without a tick: each rule, and what is no fault."""
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cpuwhy import doctor, explain, quota, states, texts
+from cpuwhy import doctor, explain, quota, settings, states, texts
 from cpuwhy.case import Case, Finding
 from cpuwhy.tests.scripted import Script
-from cpuwhy.tests.test_doctor import CPU, system
+from cpuwhy.tests.test_doctor import CPU, LOG, system
 from cpuwhy.tests.test_freq import Counters, analyse, ask, busy
 
 V2, V1 = "sys/fs/cgroup/a.slice", "sys/fs/cgroup/cpu,cpuacct/a.slice"
@@ -166,9 +166,65 @@ def test_what_people_attach(text: str, says: str) -> None:
                for word in ("nr_throttled 120", "throttled_periods"))
 
 
+# --- nohz_full ---------------------------------------------------------------------
+
+def isolated(**more: str | None) -> dict[str, str | None]:
+    """Both CPUs have a deep state."""
+    return {f"{CPU}/nohz_full": "0-1", f"{CPU}/cpu0/cpuidle/state1/latency": "190", **more}
+
+
+SERIES = {f"sys/{settings.FREQ_MAX}": "4c", f"{CPU}/cpuidle/current_governor": "teo"}
+FAST = {f"{CPU}/cpu{n}/cpufreq/scaling_governor": "performance" for n in (0, 1)}
+
+
+@pytest.mark.parametrize("files, said", [
+    ({f"{CPU}/nohz_full": "(null)"}, []), ({f"{CPU}/nohz_full": ""}, []),
+    (isolated(), [("slow", "that runs alone keeps that clock", "cpupower -c 0-1 frequency-set"),
+                  ("slow", "menu goes by the next timer there, and messages are waited for in C6",
+                   "idle-set -D 20")]),
+    (isolated(**SERIES), [("note", "asks for the highest while one task runs there", ""),
+                          ("note", "teo lets it tick there while a stay may be too long", "")]),
+    (isolated(**{**SERIES, f"{CPU}/cpuidle/current_governor": "menu"}),
+     [("note", "schedutil asks", ""), ("slow", "menu goes by the next timer", "echo teo")]),
+    (isolated(**{f"{CPU}/cpu0/cpuidle/state1/latency": "20"}),
+     [("slow", "keeps that clock", "frequency-set")]),
+    (isolated(**{f"{CPU}/cpu0/cpuidle/state1/disable": "1"}),
+     [("slow", "keeps that clock", "frequency-set")]),
+    (isolated(**FAST, **{f"{CPU}/cpuidle/current_governor": "teo"}),
+     [("slow", "teo goes by the next timer", "idle-set -D 20")]),
+    ({f"{CPU}/nohz_full": "1", **FAST, f"{CPU}/cpu0/cpufreq/scaling_governor": "schedutil"}, [])])
+def test_cpus_without_a_tick(files: dict[str, str | None], said: list[tuple[str, str, str]],
+                             tmp_path: Path) -> None:
+    ours = [one for one in found(tmp_path, files, live=True) if one.kind == "no-tick"]
+    assert len(ours) == len(said), ours
+    for one, (effect, says, remedy) in zip(ours, said):
+        assert one.effect == effect and says in one.says and remedy in one.remedy
+        assert "CPUs 0-1" in one.says
+
+
+def test_the_kernel_of_a_copy_is_not_known(tmp_path: Path) -> None:
+    assert {one.effect for one in found(tmp_path, isolated())} == {"note"}
+    series = found(tmp_path, isolated(dmesg=LOG + "[ 1.000000] freq_invariance: x"))
+    assert "asks for the highest while" in series[0].says
+
+
 # --- freq --------------------------------------------------------------------------
 
 MACHINE = states.Machine(policies={0: states.Policy("schedutil", 3_000_000, 3_000_000)})
+
+
+@pytest.mark.parametrize("cpus, ms, mhz, stuck", [
+    ([0], 100, 1200, True), ([1], 100, 1200, False), ([0], 19, 1200, False),
+    ([0], 100, 2800, False)])
+def test_a_clock_that_nothing_raises(cpus: list[int], ms: int, mhz: int, stuck: bool,
+                                     script: Script, tmp_path: Path) -> None:
+    ask(script, 0, mhz)
+    busy(script, 10, 7)
+    busy(script, 10 + ms, 0)
+    episodes = analyse(script, tmp_path, machine=replace(MACHINE, no_tick=cpus)).episodes
+    assert [(e.waited, e.low, e.high) for e in episodes] == [
+        (ms * 1_000_000, mhz * 1000, 3_000_000)] * stuck
+    assert all("no tick (nohz_full)" in e.why() for e in episodes)
 
 
 def test_throttling_beside_the_clock(script: Script, tmp_path: Path) -> None:
