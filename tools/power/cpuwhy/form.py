@@ -232,8 +232,8 @@ def sentences(data: Data) -> Iterator[str]:
     yield (f"{cpu.get('name', 'A CPU')}, Linux {kernel.get('release', '?')}"
            f"{' of the series' if kernel.get('patched') else ''}.")
     if data.get("others", 0) >= OTHERS:
-        yield (f"Others kept {data['others']:g} CPUs busy meanwhile: what was measured may be wrong,"
-               " so try again when the machine is idle.")
+        yield (f"Others kept {data['others']:g} CPUs busy meanwhile: what was measured may be"
+               " wrong, so try again when the machine is idle.")
     base, said, right = (clock.get("base_mhz", 0), kernel.get("freq_max"), clock.get("freq_max"))
     if base and said and right:
         took, really = _ghz(base * said / 1024), _ghz(base * right / 1024)

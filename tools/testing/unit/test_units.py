@@ -45,11 +45,14 @@ def test_a_file_that_the_tree_has_otherwise(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_each_turbo_model_has_a_case() -> None:
-    of = {name: set(re.findall(r"\bINTEL_\w+|\bIFM\(.*?\)", (
-        units.TOP / "arch/x86/kernel/cpu" / file).read_text().partition(f"{name}[] = {{")[2].partition("\n};")[0])) for name, file in (
-            ("turbo_models", "turbo_table.h"), ("model_cases", "turbo_table_kunit.c"))}
-    assert len(of["turbo_models"]) > 10
-    assert of["turbo_models"] <= of["model_cases"]
+    def models(name: str, file: str) -> set[str]:
+        text = (units.TOP / "arch/x86/kernel/cpu" / file).read_text()
+        rows = text.partition(f"{name}[] = {{")[2].partition("\n};")[0]
+        return set(re.findall(r"\bINTEL_\w+|\bIFM\(.*?\)", rows))
+
+    ours = models("turbo_models", "turbo_table.h")
+    assert len(ours) > 10 and "IFM(19, 0x01)" in ours
+    assert ours <= models("model_cases", "turbo_table_kunit.c")
 
 
 def test_teo_on_32_bit(tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ def _numbers(results: dict[str, Result], name: str) -> list[list[float]]:
 
 def _ratios(m: Machine, results: dict[str, Result]) -> list[str]:
     said = [sysfs.invariance_ratio(results[kernel].text("dmesg")) for kernel in KERNELS]
-    cores, said_of = (m.cores, "all") if turbo.number(m.family, m.model) in turbo.ALL_CORES else (4, "4")
+    model = turbo.number(m.family, m.model)
+    cores, said_of = (m.cores, "all") if model in turbo.ALL_CORES else (4, "4")
     true = sysfs.turbo_ratio(m, sysfs.msr_values(results["base"].text("registers")), cores)
     off = [abs((value or 0) - (true or 0)) for value in said]
     verdict = "same" if off[0] == off[1] else "better" if off[1] < off[0] else "worse"

@@ -101,7 +101,8 @@ def rows(as_model: str = "") -> list[Row]:
 def family(model: int) -> str:
     """As the kernel calls it."""
     text = (TREE / "arch/x86/include/asm/intel-family.h").read_text()
-    return re.findall(rf"^#define INTEL_(\w+)\s+IFM\({model >> 8 or 6}, 0x{model & 0xFF:02X}\)", text, re.MULTILINE)[0]
+    ifm = rf"IFM\({model >> 8 or 6}, 0x{model & 0xFF:02X}\)"
+    return re.findall(rf"^#define INTEL_(\w+)\s+{ifm}", text, re.MULTILINE)[0]
 
 
 def short(name: str) -> str:
