@@ -179,7 +179,8 @@ def _add_doctor(commands: Commands) -> None:
         description="What is set up badly on this machine, a line each with what it does (slow,"
         " hot, awake) and the command that changes it, if the machine has one; at the end, what"
         " could not be looked at. Reads sysfs, proc and the kernel's log only, watches groups that"
-        " a CPU limit has throttled for a second, and changes nothing. Exit status 1 if there is something.")
+        " a CPU limit has throttled for a second, and changes nothing. Exit status 1 if there is"
+        " something.")
     sub.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
                      help="a copy of another machine's sys and proc, a sosreport's too")
     sub.add_argument("--log", type=Path, metavar="FILE",
