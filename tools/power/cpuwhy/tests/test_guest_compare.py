@@ -6,27 +6,21 @@ COMPARISONS=20 makes that many of each kind; a test has fewer.
 """
 from __future__ import annotations
 
-import io
 import json
 import os
-import re
-import subprocess
 import sys
-import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import MissingError
-from virtual_silicon.guest import boot, initramfs
-from virtual_silicon.guest.initramfs import Item
+from virtual_silicon.guest import boot, initramfs, python
 from virtual_silicon.guest.job import Job
 from virtual_silicon.loads import RECIPE
 from virtual_silicon.machine import machine
 
 POWER = Path(__file__).resolve().parents[2]
-PYTHON = "/usr/bin/python3.11"
 TIMES = int(os.environ.get("COMPARISONS", 3))
 CPUS = 8
 GOVERNOR = "echo {} | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
@@ -52,29 +46,8 @@ for _ in range(int(times)):
 """
 
 
-def python(out: Path) -> list[Item]:
-    """The interpreter, and what `import cpuwhy.compare` takes of its library, compiled."""
-    said = subprocess.run(
-        [PYTHON, "-c", "import sys, encodings.ascii, encodings.latin_1, cpuwhy.compare\n"
-         "for m in sys.modules.values(): print(getattr(m, '__file__', None))"],
-        env=os.environ | {"PYTHONPATH": str(POWER)}, capture_output=True, text=True, check=True)
-    items = [Item("package", PYTHON, "/usr/bin/python3.11", "python3.11-minimal")]
-    whole = io.BytesIO()
-    with zipfile.PyZipFile(whole, "w") as archive:
-        for name in sorted(set(said.stdout.split())):
-            path = Path(name)
-            if path.suffix == ".so":
-                items.append(Item("package", name, name, "libpython3.11-stdlib"))
-            elif path.suffix == ".py" and POWER not in path.parents:
-                base = re.sub(r"^/usr/lib/python3\.11/", "", str(path.parent) + "/")
-                archive.writepy(name, base)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "python311.zip").write_bytes(whole.getvalue())
-    return [*items, Item("own", str(out / "python311.zip"), "usr/lib/python311.zip")]
-
-
 def guest(out: Path, kinds: dict[str, tuple[str, str, str, str, str]]) -> boot.Result:
-    if sys.version_info[:2] != (3, 11) or not Path(PYTHON).exists():
+    if sys.version_info[:2] != (3, 11) or not python.PYTHON.exists():
         pytest.skip("needs Debian's python3.11, to compile for it")
     try:
         kernel, qemu = paths.kernel("base"), paths.qemu()
@@ -86,9 +59,9 @@ def guest(out: Path, kinds: dict[str, tuple[str, str, str, str, str]]) -> boot.R
              + GOVERNOR.format("schedutil"))
     for name, (a, b, load, *_) in kinds.items():
         busy = "vs-load -c 1 -t 100000 >/dev/null & spin=$!; " if not load else "spin=; "
-        job.step(name, f"{busy}{PYTHON} -S /job/driver.py '{a}' '{b}' '{load}' {TIMES};"
+        job.step(name, f"{busy}/usr/bin/python3 -S /job/driver.py '{a}' '{b}' '{load}' {TIMES};"
                  " status=$?; [ -z \"$spin\" ] || kill $spin; return $status")
-    items = [item for item in RECIPE if item.target.endswith("/handovers")] + python(out)
+    items = [item for item in RECIPE if item.target.endswith("/handovers")] + python.items(out)
     config = boot.Config(
         machine=machine.load("sapphire-rapids"), cpus=CPUS, kernel=kernel, qemu=qemu,
         initramfs=initramfs.ensure(out / "guest", None, items), out=out, job=job.archive(),

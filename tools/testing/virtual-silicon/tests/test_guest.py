@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from virtual_silicon import text
 from virtual_silicon.errors import GuestError, MissingError
-from virtual_silicon.guest import initramfs
+from virtual_silicon.guest import initramfs, python
 from virtual_silicon.guest.cpio import Archive
 from virtual_silicon.guest.job import Answer, Job
 from virtual_silicon.machine import intel, machine
@@ -44,6 +44,23 @@ def test_cpio_reads_the_archive(tmp_path: Path) -> None:
     assert (tmp_path / "dir/script").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "link").readlink() == Path("dir/script")
     assert (tmp_path / "empty").is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+def test_cpuwhy_is_in_the_shell(tmp_path: Path) -> None:
+    """With nothing of the host's but what was packed."""
+    if not (packed := python.items(tmp_path)):
+        pytest.skip(f"{python.PYTHON} is not there")
+    (tmp_path / "a.cpio").write_bytes(initramfs.assemble(tmp_path, more=packed))
+    root = tmp_path / "root"
+    root.mkdir()
+    subprocess.run(["cpio", "-idm", "--quiet", "--no-absolute-filenames"], cwd=root, check=True,
+                   stdin=(tmp_path / "a.cpio").open("rb"))
+    for words, said in ((["--version"], "cpuwhy "), (["explain", "-"], "Nothing that was read")):
+        done = subprocess.run(["chroot", root, "/usr/bin/cpuwhy", *words], text=True, check=True,
+                              input="/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:"
+                                    "powersave\n", capture_output=True)
+        assert said in done.stdout, done
 
 
 def test_recipe_line_that_says_nothing(tmp_path: Path) -> None:

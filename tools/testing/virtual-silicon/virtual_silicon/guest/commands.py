@@ -23,14 +23,19 @@ def add(sub: cli.Commands) -> None:
     one.set_defaults(run=fault)
 
 
+#: The notes of all guests say that there is no Python.
+NOTES = ("if [ -x /usr/bin/cpuwhy ]; then grep -v Python /etc/motd; echo 'cpuwhy doctor, explain,"
+         " compare and probe are here; idle and freq need more.'; else cat /etc/motd; fi")
+
+
 def shell(args: argparse.Namespace) -> int:
     """An interactive root shell; the kernel's messages only if they matter."""
     command = f"sh -lc {shlex.quote(args.cmd)}" if args.cmd else "sh -l"
     script = ("#!/bin/busybox sh\n"
-              "cat /etc/motd >/dev/console\n"
+              f"{NOTES} >/dev/console\n"
               f"exec setsid -c {command} </dev/console >/dev/console 2>&1\n")
     c = options.config(args, initramfs.job({"run": script.encode()}),
-                f"{boot.KERNEL_ARGS} quiet loglevel=4")
+                f"{boot.KERNEL_ARGS} quiet loglevel=4", True)
     return boot.interactive(c)
 
 

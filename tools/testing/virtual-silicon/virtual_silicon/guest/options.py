@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .. import cli, paths
 from ..machine import machine
-from . import boot, claim, distribution, initramfs
+from . import boot, claim, distribution, initramfs, python
 from .pool import Guest, Guests
 
 
@@ -70,7 +70,9 @@ def _output(wanted: str | None) -> Path:
     return out
 
 
-def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
+def config(args: argparse.Namespace, job: bytes, append: str,
+           python_too: bool = False) -> boot.Config:
+    """@python_too: and cpuwhy."""
     m = machine.load(args.machine)
     cpus = m.check_cpus(min(4, m.cores) if args.cpus is None else args.cpus)
     parent = Path(args.out or paths.RUN).parent
@@ -80,7 +82,8 @@ def config(args: argparse.Namespace, job: bytes, append: str) -> boot.Config:
     return boot.Config(
         machine=m, cpus=cpus, kernel=kernel,
         qemu=paths.qemu(args.qemu),
-        initramfs=initramfs.ensure(parent / "guest", paths.selftests()),
+        initramfs=initramfs.ensure(parent / ("shell" if python_too else "guest"), paths.selftests(),
+                                   python.items(parent / "shell") if python_too else ()),
         out=_output(args.out), job=job, mode=args.time, append=f"{append} {args.append}".strip(),
         faults=Path(args.faults) if args.faults else None, compact=args.compact,
         qmp=Path(args.qmp).resolve() if args.qmp else None,
