@@ -3,8 +3,8 @@
  * Hold-off: does utilization need another performance level, and has it for long enough?
  *
  * The range of utilization that needs the present level begins a little below what the
- * level is known to be right for, so that noise does not change it, and grows by requests
- * that needed no change. It is valid in one unit only: the capacity of the CPU, if utilization
+ * level was chosen for, so that noise does not change it, and grows by requests that
+ * needed no change. It is valid in one unit only: the capacity of the CPU, if utilization
  * is frequency-invariant.
  *
  * Utilization is in capacity units, with headroom; time is in ns of run queue clocks.
@@ -51,10 +51,15 @@ static inline bool holdoff_has(const struct holdoff *h, u32 util)
 	return util >= h->lo && util < h->end;
 }
 
-/* The level is right for what needs @first to @last, and for less than @first by noise. */
+/*
+ * The level is right for what needs @first to @last. So it is for less by noise, if it was
+ * chosen for that or a limit gives no more than @first.
+ */
 static inline void holdoff_add(struct holdoff *h, u32 first, u32 last)
 {
-	h->lo = min(h->lo, first - min(first, HOLDOFF_NOISE(h->unit)));
+	if (!h->end || first < last)
+		first -= min(first, HOLDOFF_NOISE(h->unit));
+	h->lo = min(h->lo, first);
 	h->end = last < h->unit ? max(h->end, last + 1) : U32_MAX;
 }
 

@@ -17,16 +17,16 @@ static void test_range(struct kunit *test)
 	} cases[] = {
 		{ 500, 500, { 500, 500 }, 484, 500 },	/* noise below, nothing above */
 		{ 500, 500, { 520, 510 }, 484, 520 },
-		{ 500, 500, { 400, 450 }, 384, 500 },
-		{ 500, 500, { 400, 600 }, 384, 600 },
+		{ 500, 500, { 400, 450 }, 400, 500 },
+		{ 500, 500, { 400, 600 }, 400, 600 },
 		{ 400, 500, { 500, 500 }, 384, 500 },	/* a limit cut it */
-		{ 400, 500, { 390, 510 }, 374, 510 },
+		{ 400, 500, { 380, 510 }, 380, 510 },
 		{ 16, 16, { 16, 16 }, 0, 16 },
 		{ 15, 15, { 15, 15 }, 0, 15 },
 		{ 0, 0, { 0, 3 }, 0, 3 },
 		{ 1023, 1023, { 1023, 1023 }, 1007, 1023 },
 		{ 1024, 1024, { 1024, 1024 }, 1008, U32_MAX - 1 },	/* more: the same */
-		{ 1280, 1280, { 1300, 1264 }, 1248, U32_MAX - 1 },
+		{ 1280, 1280, { 1300, 1264 }, 1264, U32_MAX - 1 },
 		{ 1000, 1000, { 1024, 1000 }, 984, U32_MAX - 1 },
 	};
 	struct holdoff h = { };
@@ -48,6 +48,8 @@ static void test_range(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, h.lo, 98, "noise of a small CPU");
 	holdoff_add(&h, 160, 160);
 	KUNIT_EXPECT_TRUE_MSG(test, holdoff_has(&h, 200), "all of a small CPU");
+	holdoff_add(&h, 50, 100);
+	KUNIT_EXPECT_EQ_MSG(test, h.lo, 48, "a limit cut what needed no change");
 }
 
 /* After a level was forgotten, the range is what is learned again. */

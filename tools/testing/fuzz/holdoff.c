@@ -11,7 +11,7 @@ static void one(struct input *in)
 	holdoff_forget(&h, 0);
 	while (in->at < in->end) {
 		u32 util = take_below(in, 4096), lo = h.lo, end = h.end;
-		u32 first = take_below(in, util + 1);
+		u32 first = take(in, 1) & 1 ? util : take_below(in, util + 1), noise;
 		u8 what = take(in, 1);
 		u32 above = util < h.unit ? util + 1 : U32_MAX;
 
@@ -21,7 +21,8 @@ static void one(struct input *in)
 		case 0:
 			holdoff_add(&h, first, util);
 			PROPERTY(holdoff_has(&h, util) && holdoff_has(&h, first));
-			PROPERTY(h.lo == min(lo, first > h.unit / 64 ? first - h.unit / 64 : 0));
+			noise = end && first == util ? 0 : h.unit / 64;
+			PROPERTY(h.lo == min(lo, first > noise ? first - noise : 0));
 			PROPERTY(h.end == max(end, above));
 			break;
 		case 1:
