@@ -6,7 +6,9 @@
  * P-state that the CPU asks for (IA32_PERF_CTL) has been at least RATIO for a while
  * (-k), and for so long in all (-b):
  *
- *	new	the task has just been forked, after a pause (-p)
+ *	new	the task has just been forked, after a pause (-p), and with -a has
+ *		slept for 200 us (slept), waited for a byte (byte), been moved to this CPU
+ *		(moved), or slept as a new thread (thread) or program (exec)
  *	return	it slept for a second
  *	step	it did a little work in each 10 ms, for a second and a bit
  *
@@ -32,9 +34,9 @@ static struct {
 	int cpu, ratio, rounds, fall, shared;
 	int64_t give_up_ns, keep_ns, busy_ns, pause_ns;
 	long steps;
-	const char *mode;
+	const char *mode, *after;
 } opt = { .rounds = 1, .give_up_ns = 500 * MSEC, .keep_ns = 20 * MSEC,
-	  .pause_ns = 500 * MSEC, .steps = 10000, .mode = "new" };
+	  .pause_ns = 500 * MSEC, .steps = 10000, .mode = "new", .after = "" };
 
 static int msr[MAX_CPUS];
 
@@ -148,28 +150,72 @@ static int busy(void)
 	return others || isnan(up.kept) || isnan(down);
 }
 
-static int forked(void)
+static void nap(void)
+{
+	sleep_until(now_ns() + 200 * USEC);
+}
+
+static void *thread_main(void *status)
+{
+	nap();
+	*(int *)status = busy();
+	return NULL;
+}
+
+/* Does what -a says and is busy then */
+static int child(int from)
 {
 	int status;
-	pid_t child = fork();
+	char byte;
 
-	if (child < 0)
+	if (!strcmp(opt.after, "thread")) {
+		pthread_join(start_thread(thread_main, &status), NULL);
+		return status;
+	}
+	if (!strcmp(opt.after, "slept") || !strcmp(opt.after, "exec")) {
+		nap();
+	} else if (!strcmp(opt.after, "byte")) {
+		if (read(from, &byte, 1) != 1)
+			fail("read");
+	} else if (!strcmp(opt.after, "moved")) {
+		pin(!opt.cpu);
+		pin(opt.cpu);
+	}
+	return busy();
+}
+
+static int forked(char **argv)
+{
+	int status, bytes[2];
+	pid_t pid;
+
+	if (pipe(bytes))
+		fail("pipe");
+	pid = fork();
+	if (pid < 0)
 		fail("fork");
-	if (!child)
-		_exit(busy());
-	if (waitpid(child, &status, 0) != child)
+	if (!pid && !strcmp(opt.after, "exec") && setenv("CHILD", "", 1) == 0)
+		execv("/proc/self/exe", argv);
+	if (!pid)
+		_exit(child(bytes[0]));
+	nap();
+	if (write(bytes[1], "", 1) != 1)
+		fail("write");
+	close(bytes[0]);
+	close(bytes[1]);
+	if (waitpid(pid, &status, 0) != pid)
 		fail("waitpid");
 	return WEXITSTATUS(status);
 }
 
 /* The phase against tick and period differs from round to round. */
-static int one_round(int n)
+static int one_round(int n, char **argv)
 {
 	int64_t now = now_ns();
 
 	if (!strcmp(opt.mode, "new")) {
 		sleep_until(now + opt.pause_ns + n * 1300000 % (17 * MSEC));
-		return forked();
+		return forked(argv);
 	}
 	if (!strcmp(opt.mode, "return"))
 		sleep_until(now + NSEC + n * 1300000 % (17 * MSEC));
@@ -179,7 +225,7 @@ static int one_round(int n)
 }
 
 static const char arguments[] =
-	"-r RATIO [-c CPU] [-m new|return|step] [-n ROUNDS] [-f] [-s]\n"
+	"-r RATIO [-c CPU] [-m new|return|step] [-a slept|byte|moved|thread|exec] [-n ROUNDS] [-f] [-s]\n"
 	"               [-t GIVE_UP_MS] [-k KEEP_MS] [-b BUSY_MS] [-p PAUSE_MS]\n"
 	"               [-w STEPS_OF_LIGHT_WORK]";
 
@@ -187,11 +233,12 @@ int main(int argc, char **argv)
 {
 	int status = 0, c;
 
-	while ((c = getopt(argc, argv, "r:c:m:n:fst:k:b:p:w:")) != -1) {
+	while ((c = getopt(argc, argv, "r:c:m:a:n:fst:k:b:p:w:")) != -1) {
 		switch (c) {
 		case 'r': opt.ratio = atoi(optarg); break;
 		case 'c': opt.cpu = atoi(optarg); break;
 		case 'm': opt.mode = optarg; break;
+		case 'a': opt.after = optarg; break;
 		case 'n': opt.rounds = atoi(optarg); break;
 		case 'b': opt.busy_ns = atoll(optarg) * MSEC; break;
 		case 'f': opt.fall = 1; break;
@@ -208,7 +255,9 @@ int main(int argc, char **argv)
 		usage(arguments);
 	pin(opt.cpu);
 	msr[opt.cpu] = open_msr(opt.cpu, O_RDONLY);
+	if (getenv("CHILD"))
+		return child(-1);
 	for (int n = 0; n < opt.rounds; n++)
-		status |= one_round(n);
+		status |= one_round(n, argv);
 	return status;
 }

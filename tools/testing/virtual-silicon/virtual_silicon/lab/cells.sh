@@ -13,6 +13,7 @@
 BEGAN=/tmp/began
 FEATURES=/sys/kernel/debug/sched/features
 TRACING=/sys/kernel/tracing
+CGROUPS=/sys/fs/cgroup
 DMA_LATENCY=/dev/cpu_dma_latency
 KNOBS="$CPU/intel_pstate/status
 	$CPU/cpufreq/policy[0-9]*/scaling_governor
@@ -142,8 +143,38 @@ task()
 {
 	case $1 in
 	behind,*)	echo "-m new -p ${1#*,}" ;;
-	*)		echo "-m $1 -f" ;;
+	step|return|new)	echo "-m $1 -f" ;;
+	*)		echo "-m new -a $1 -f" ;;
 	esac
+}
+
+# KIND,LIMIT as requests takes it
+service()
+{
+	case $1 in
+	pool,*)	echo "4 25 250 $SEED" ;;
+	*)	echo "1 150 250 $SEED 6000" ;;
+	esac
+}
+
+# PERCENT COMMAND...: in a group that may use so much of a CPU in each 100 ms
+within()
+{
+	grep -q " $CGROUPS cgroup2 " /proc/mounts || mount -t cgroup2 none $CGROUPS || return
+	echo +cpu >$CGROUPS/cgroup.subtree_control && mkdir -p $CGROUPS/limited || return
+	case $1 in
+	max)	hold "max 100000" $CGROUPS/limited/cpu.max ;;
+	*)	hold "${1}000 100000" $CGROUPS/limited/cpu.max ;;
+	esac || return
+	shift
+	sh -c "echo \$\$ >$CGROUPS/limited/cgroup.procs && exec $*"
+}
+
+# Work of all CPUs in 1 s, as vs-load prints it
+total()
+{
+	awk '{ sum += $4 } END { print sum }' $OUTPUT >$OUTPUT.sum
+	mv $OUTPUT.sum $OUTPUT
 }
 
 # KIND,MS,PERIOD,S as guest-load takes it

@@ -2,11 +2,12 @@
 /*
  * Requests that arrive whether or not the one before is answered.
  *
- *	requests THREADS PERMILLE REQUESTS SEED
+ *	requests THREADS PERMILLE REQUESTS SEED [US]
  *
  * Each thread gets so many requests at random times. One is 0.4 to 1.6 ms of work at 3.8
- * GHz, and the mean time between two is such that this is PERMILLE of the time.
- * Prints the mean time from arrival to answer, and its 99th percentile, in us.
+ * GHz, and the mean time between two is such that this is PERMILLE of the time. With US, each
+ * is so much work, at equal intervals.
+ * Prints the mean time from arrival to answer, its median and 99th percentile, in us.
  */
 #include "vs-common.h"
 
@@ -14,7 +15,7 @@
 #define STEPS_PER_US	118
 
 static struct {
-	long threads, permille, requests, seed;
+	long threads, permille, requests, seed, us;
 } options;
 
 struct worker {
@@ -38,9 +39,12 @@ static void *worker_main(void *arg)
 	int64_t arrival = begin_ns;
 
 	for (long i = 0; i < options.requests; i++) {
-		double us = 1000 * (0.4 + 0.6 * draw(w));
+		double us = options.us ?: 1000 * (0.4 + 0.6 * draw(w));
 
-		arrival += draw(w) * draw(w) * 1000 * MSEC / options.permille;
+		if (options.us)
+			arrival += us * MSEC / options.permille;
+		else
+			arrival += draw(w) * draw(w) * 1000 * MSEC / options.permille;
 		sleep_until(arrival);
 		work(us * STEPS_PER_US);
 		w->answered_ns[i] = now_ns() - arrival;
@@ -54,14 +58,15 @@ int main(int argc, char **argv)
 	int64_t *answered, sum = 0;
 	struct worker *workers;
 
-	if (argc != 5)
-		usage("THREADS PERMILLE REQUESTS SEED");
+	if (argc != 5 && argc != 6)
+		usage("THREADS PERMILLE REQUESTS SEED [US]");
 	options.threads = atol(argv[1]);
 	options.permille = atol(argv[2]);
 	options.requests = atol(argv[3]);
 	options.seed = atol(argv[4]);
-	if (options.threads < 1 || options.permille < 1 || options.requests < 1)
-		usage("THREADS PERMILLE REQUESTS SEED");
+	options.us = argc > 5 ? atol(argv[5]) : 0;
+	if (options.threads < 1 || options.permille < 1 || options.requests < 1 || options.us < 0)
+		usage("THREADS PERMILLE REQUESTS SEED [US]");
 
 	all = options.threads * options.requests;
 	answered = calloc(all, sizeof(*answered));
@@ -82,6 +87,7 @@ int main(int argc, char **argv)
 	qsort(answered, all, sizeof(*answered), ascending_ns);
 	for (long i = 0; i < all; i++)
 		sum += answered[i];
-	printf("%.1f %.1f\n", sum / 1e3 / all, answered[all * 99 / 100] / 1e3);
+	printf("%.1f %.1f %.1f\n", sum / 1e3 / all, answered[all / 2] / 1e3,
+	       answered[all * 99 / 100] / 1e3);
 	return 0;
 }
