@@ -50,7 +50,7 @@ def _count(about: str, high: float = 2**32 - 1, many: bool = False) -> Key:
 
 _BRAND = (r"(\d\dth Gen )?(Intel|INTEL|Genuine|AMD|GENUINE|Pentium|Celeron|Virtual CPU)"
           r"[A-Za-z0-9 ()@.,+/-]{0,47}")
-_NAME = r"[A-Z][A-Za-z0-9_]{0,15}"
+_NAME = r"[A-Z][A-Za-z0-9_.]{0,15}"
 #: What may be said of the command line: names, and values without room for a text.
 PARAMETER = (r"(intel_pstate|intel_idle\.\w+|amd_pstate|processor\.max_cstate|idle|nohz|"
              r"cpuidle\.governor|cpuidle\.off|cpufreq\.default_governor|aperfmperf\.freq_max|"

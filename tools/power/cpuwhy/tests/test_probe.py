@@ -108,6 +108,13 @@ def test_others_that_work_are_said(tmp_path: Path) -> None:
     assert "Others" not in form.render(data | {"others": 0.09})
 
 
+def test_the_state_of_the_series_is_in_it(tmp_path: Path) -> None:
+    name, desc = (f"{CPU}/cpu1/cpuidle/state1/{key}".replace("/", "__") for key in ("name", "desc"))
+    data = read(machine(tmp_path, **{name: "C0.2", desc: "UMWAIT C0.2"}))
+    assert "missing" not in data and data["state"][1]["enter"] == "UMWAIT"
+    assert 'name = "C0.2"' in form.render(data) and form.check(form.render(data)) == data
+
+
 def test_a_state_that_is_left_out_is_said(tmp_path: Path) -> None:
     data = read(machine(tmp_path, **{
         f"{CPU}/cpu1/cpuidle/state1/name".replace("/", "__"): "haltpoll idle"}))
