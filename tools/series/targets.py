@@ -212,6 +212,17 @@ def lab(tier: str, *options: str) -> int:
     return guest.silicon("lab", f"--jobs={proc.jobs()}", *options, *words)
 
 
+def live() -> None:
+    """Modules for Debian's kernels. Imported late: python3-pyelftools is installed by then."""
+    from .compile import live as modules
+    modules.make()
+
+
+def may_live() -> None:
+    if not _newer():
+        raise Fail("live is for Debian's kernels from 7.3 on: BASE=7.3", code=2)
+
+
 def for_mutants() -> None:
     linux()
     governors()
@@ -314,6 +325,8 @@ TARGETS = {
                   [linux, deb.linux], first=deb.flavour, newer=True),
     "stick": Target("build/stick/x86-dvfs-stick.img: a stick that compares both kernels",
                     "build deb stick", [linux], stick.make, stick.given, alone=True),
+    "live": Target("x86-dvfs-live, a package with livepatches for Debian's kernels (BASE=7.3)",
+                   "build deb live", [linux, live], first=may_live, newer=True),
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],
                    newer=True),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",

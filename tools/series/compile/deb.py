@@ -100,10 +100,7 @@ def tools(power: Path, version: str, out: Path) -> None:
     shutil.copytree(paths.POWER / "debian", source / "debian")
     for name in ("c02-bench", "c02-bench.8"):
         shutil.copy(paths.POWER / "c02-bench" / name, source)
-    (source / "debian/changelog").write_text(
-        f"x86-dvfs-tools ({version}) bookworm; urgency=low\n\n"
-        "  * For the kernel of the same version.\n\n"
-        f" -- {NAME} <{EMAIL}>  {format_datetime(localtime())}\n")
+    changelog(source, version)
     env = proc.build_environment({"POWER": str(power)})
     with Step("packages (tools)"):
         proc.logged(["dpkg-buildpackage", "-us", "-uc", "-b"], paths.LOG / "deb-tools.log",
@@ -112,6 +109,30 @@ def tools(power: Path, version: str, out: Path) -> None:
                     paths.LOG / "deb-cpuwhy.log", what="packages (cpuwhy)")
     for deb in work.rglob("*.deb"):
         deb.replace(out / deb.name)
+
+
+def changelog(source: Path, version: str) -> None:
+    """Of a package that is named as its directory."""
+    (source / "debian/changelog").write_text(
+        f"{source.name} ({version}) bookworm; urgency=low\n\n"
+        "  * For the kernel of the same version.\n\n"
+        f" -- {NAME} <{EMAIL}>  {format_datetime(localtime())}\n")
+
+
+def live(modules: Path, version: str, out: Path) -> Path:
+    """x86-dvfs-live, with what is in directories of releases in `modules`."""
+    source = out / "deb/x86-dvfs-live"
+    shutil.rmtree(source.parent, ignore_errors=True)
+    shutil.copytree(paths.POWER / "x86-dvfs-live", source)
+    shutil.copytree(modules, source / "modules")
+    shutil.copy(paths.POWER / "debian/copyright", source / "debian")
+    changelog(source, version)
+    with Step("package (live)"):
+        proc.logged(["dpkg-buildpackage", "-us", "-uc", "-b"], paths.LOG / "deb-live.log",
+                    what="package (live)", cwd=source)
+    found = [deb.replace(out / deb.name) for deb in source.parent.glob("*_amd64.deb")]
+    judge(found)
+    return found[0]
 
 
 def judge(packages: list[Path]) -> None:

@@ -15,6 +15,9 @@ from ..fetch import packages
 
 PROJECT = tomllib.loads((paths.TOP / "pyproject.toml").read_text())["project"]
 OURS = {"series", "cpuwhy", "virtual_silicon"}
+OPTIONAL = ("plots", "test", "live")
+#: A module that is not called as its package.
+NAMES = {"elftools": "pyelftools"}
 
 
 def needed(*groups: str) -> set[str]:
@@ -45,8 +48,8 @@ def imports() -> list[tuple[str, str, str]]:
 
 
 def test_imports_are_declared():
-    assert {module.split(".")[0] for _, module, _ in imports()} == \
-        needed() | needed("plots", "test")
+    names = {module.split(".")[0] for _, module, _ in imports()}
+    assert {NAMES.get(name, name) for name in names} == needed() | needed(*OPTIONAL)
 
 
 def test_nothing_changes_where_imports_come_from():
@@ -60,7 +63,7 @@ def test_imports_are_public():
 
 def test_debian_has_what_is_declared():
     offered = {name for group in packages.load().values() for name in group}
-    assert {f"python3-{name}" for name in needed() | needed("plots", "test")} <= offered
+    assert {f"python3-{name}" for name in needed() | needed(*OPTIONAL)} <= offered
 
 
 def test_version_is_that_of_the_changes():
