@@ -3,7 +3,7 @@
 # The targets. What they do is in tools/series; "make help" lists them.
 
 TARGETS := help machines run demo shell base-run test bench validate figures lint mutants configs bisect static \
-	 kernel base-kernel deb live stick qemu replay tree port refresh lines series releases clean clean-cache
+	 kernel base-kernel deb live live-test stick qemu replay tree port refresh lines series releases clean clean-cache
 
 UNKNOWN := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(UNKNOWN),)

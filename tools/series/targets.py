@@ -218,6 +218,11 @@ def live() -> None:
     modules.make()
 
 
+def live_test() -> int:
+    from .check import live_guest
+    return testrun.run([("live", live_guest.switches), ("live figures", live_guest.figures)])
+
+
 def may_live() -> None:
     if not _newer():
         raise Fail("live is for Debian's kernels from 7.3 on: BASE=7.3", code=2)
@@ -327,6 +332,8 @@ TARGETS = {
                     "build deb stick", [linux], stick.make, stick.given, alone=True),
     "live": Target("x86-dvfs-live, a package with livepatches for Debian's kernels (BASE=7.3)",
                    "build deb live", [linux, live], first=may_live, newer=True),
+    "live-test": Target("what make live made, on Debian's kernel: 200 switches, and its figures",
+                        "build qemu guest live", [qemu.build], live_test, may_live, newer=True),
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],
                    newer=True),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",
