@@ -114,6 +114,14 @@ def test_killed_at_any_step(machine, first):
         raise AssertionError("it never ended")
 
 
+def test_what_a_killed_call_has_started_is_waited_for(machine):
+    lock = machine / "run/x86-dvfs-live.lock"
+    with subprocess.Popen(["flock", lock, "sh", "-c", "echo; sleep 1"],
+                          stdout=subprocess.PIPE) as child:
+        assert child.stdout and child.stdout.readline()
+        assert tool(machine, "on", "teo").stdout == "teo: on\n"
+
+
 def test_a_task_that_does_not_let_it_switch(machine):
     done = tool(machine, "on", "choice", STUCK="1")
     assert done.returncode == 1 and "it is off" in done.stderr
