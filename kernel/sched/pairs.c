@@ -37,5 +37,5 @@ void __sched_pair_wake(struct rq *rq, struct task_struct *p)
 	/* The request outlives the clamp of a task that sleeps. */
 	need = min(need, uclamp_eff_value(p, UCLAMP_MAX));
 	if (need >= pair_util(READ_ONCE(rq->pairs), jiffies))
-		WRITE_ONCE(rq->pairs, (u32)jiffies * 2048 + need);
+		WRITE_ONCE(rq->pairs, pair_request(need, jiffies));
 }
