@@ -419,7 +419,8 @@ static void thread_runs(u64 delay)
 static void look_at_task(int cpu, bool looked)
 {
 	struct rq *rq = &shim_rq[cpu];
-	double util = rq->curr->se.avg.util_avg, est = rq->curr->se.avg.util_est;
+	double util = rq->curr->se.avg.util_avg;
+	double est = rq->curr->se.sum_exec_runtime < 16 * MSEC ? 0 : rq->curr->se.avg.util_est;
 	double more = util - est - est * est / 256, left = shim_capacity - util * 5 / 4;
 
 	if (!run.ours || !shim_invariant || shim_scx_enabled ||
@@ -512,6 +513,7 @@ static void new_signals(int cpu)
 		m.running[cpu].se.avg = (struct sched_avg){
 			.util_avg = a->util_avg, .util_est = rnd(a->util_avg + 200),
 		};
+		m.running[cpu].se.sum_exec_runtime = rnd(32) * MSEC;
 	}
 	if (st.features & PAIRS)
 		rq->pairs = rnd(3) ? walk(rq->pairs, shim_capacity) : 0;

@@ -173,6 +173,7 @@ static void machine_init(int cpus)
 		};
 		shim_freq_scale[cpu] = SCHED_CAPACITY_SCALE;
 		m.running[cpu].sched_class = &fair_sched_class;
+		m.running[cpu].se.sum_exec_runtime = 1000 * MSEC;
 	}
 	assert(!schedutil_gov.init(&m.policy));
 }

@@ -30,6 +30,7 @@ struct task {
 	bool timed;		/* ... it takes as long at any frequency */
 	bool throttled;		/* its utilisation stands still, that of its group does not */
 	double util, group, est;
+	u64 ran;
 };
 
 static struct {
@@ -74,10 +75,12 @@ static void publish(int cpu)
 	double util = 0, est = 0;
 	unsigned int nr = 0;
 
-	if (on)
+	if (on) {
 		m.running[cpu].se.avg = (struct sched_avg){
 			.util_avg = on->util, .util_est = on->est,
 		};
+		m.running[cpu].se.sum_exec_runtime = on->ran;
+	}
 	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
 			continue;
@@ -117,6 +120,7 @@ static void advance(int cpu, u64 dt)
 			t->util = t->util * keep + (t == on) * 1024 * (1 - keep);
 	}
 	if (on) {
+		on->ran += dt;
 		on->work -= on->timed ? dt : dt * speed;
 		sim.work_done += dt * speed;
 	}
