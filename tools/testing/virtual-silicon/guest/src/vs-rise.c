@@ -74,7 +74,7 @@ static struct rise rise(void)
 		if (asked() < opt.ratio)
 			since = 0;
 		else if (!since)
-			since = now;
+			since = now_ns();
 		if (since && isnan(up.first))
 			up.first = (double)(since - begin) / MSEC;
 		if (since && now - since >= opt.keep_ns && now - begin >= opt.busy_ns)

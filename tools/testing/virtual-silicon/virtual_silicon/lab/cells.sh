@@ -94,7 +94,8 @@ restore()
 	[ -z "$HINT" ] || uclampset -m -1 -p $$ >/dev/null || return
 	HINT=
 	while read -r began of; do
-		hold "$began" "$of" || return
+		# Hybrids refuse any freq_max, also the one that they have
+		[ "$(cat "$of")" = "$began" ] || hold "$began" "$of" || return
 	done <$BEGAN
 	[ ! -e $FEATURES ] || cmp -s $FEATURES $BEGAN.features ||
 		for name in $(cat $BEGAN.features); do
