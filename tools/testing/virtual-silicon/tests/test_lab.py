@@ -782,10 +782,10 @@ def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     given = [word for word in (
         "", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new", "work,30", "noise,30",
         "every,6,20,2", "timed,50,200,5", "4,600", "36,300", "poll", "handover", "timer", "signal",
-        "tcp-rr", "pipe-io") if re.fullmatch(load.takes, word)]
+        "tcp-rr", "pipe-io", "service,20", "pool,max") if re.fullmatch(load.takes, word)]
     calls = "; ".join(f'{program}() {{ echo "$*"; }}' for program in (
-        "stopwatch", "pgbench", "kernbench", "dbench_once"))
-    stub = (f"{calls}; lateness() {{ :; }}; pick() {{ :; }}; ranks() {{ :; }}; set -u; "
+        "stopwatch", "within", "pgbench", "kernbench", "dbench_once"))
+    stub = (f"{calls}; total() {{ :; }}; lateness() {{ :; }}; pick() {{ :; }}; ranks() {{ :; }}; set -u; "
             "STEPS=7 TOP=38 SCRIPTS=/; ")
     said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]
     assert all(len(lines) == 1 and "unbound" not in lines[0] and "not set" not in lines[0]
@@ -806,7 +806,7 @@ def test_two_runs_are_identical(request: pytest.FixtureRequest, tmp_path: Path,
     runs = [store.measure(plan.cells(whole, ["canary"]), whole, tmp_path / number,
                           paths.qemu(request.config.getoption("--qemu")), 1) for number in "12"]
     assert runs[0].samples == runs[1].samples and not runs[0].failed
-    results = [s.of["result"] for s in runs[0].samples if s.cell.load.name == "hop"]
+    results = [tuple(s.of.values()) for s in runs[0].samples if s.cell.load.name == "hop"]
     assert len(set(results)) == 4
 
 

@@ -149,12 +149,12 @@ task()
 	esac
 }
 
-# KIND,LIMIT as requests takes it
+# KIND,LIMIT SEED as requests takes them
 service()
 {
 	case $1 in
-	pool,*)	echo "4 25 250 $SEED" ;;
-	*)	echo "1 150 250 $SEED 6000" ;;
+	pool,*)	echo "4 25 250 $2" ;;
+	*)	echo "1 150 250 $2 6000" ;;
 	esac
 }
 
