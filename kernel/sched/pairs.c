@@ -36,6 +36,5 @@ void __sched_pair_wake(struct rq *rq, struct task_struct *p)
 				   data_race(arch_scale_freq_capacity(cpu_of(rq)))));
 	/* The request outlives the clamp of a task that sleeps. */
 	need = min(need, uclamp_eff_value(p, UCLAMP_MAX));
-	if (need >= pair_util(READ_ONCE(rq->pairs), jiffies))
-		WRITE_ONCE(rq->pairs, pair_request(need, jiffies));
+	pair_ask(&rq->pairs, need, jiffies);
 }

@@ -22,13 +22,18 @@ static inline u32 pair_need(u32 waker, u32 own, u32 cpu, u32 capacity)
 	return min(both, 8 * clamp(cpu / 4, own, 4 * own));
 }
 
-static inline u32 pair_request(u32 util, u32 now)
-{
-	return now * 2048 + util;
-}
-
-/* The utilization that @request asks for, until it expires after 34 to 50 ms */
+/*
+ * The utilization that @request, which is jiffies * 2048 + utilization, asks for, until it
+ * expires after 34 to 50 ms
+ */
 static inline u32 pair_util(u32 request, u32 now)
 {
 	return (now - request / 2048) * 2048 <= (HZ / 30 + 1) * 2048 ? request % 2048 : 0;
+}
+
+/* Lower requests meanwhile are not kept. */
+static inline void pair_ask(u32 *request, u32 util, u32 now)
+{
+	if (util >= pair_util(READ_ONCE(*request), now))
+		WRITE_ONCE(*request, now * 2048 + util);
 }

@@ -65,7 +65,7 @@ def choice(source: Source) -> dict[str, str]:
     base, fair = source.base(FAIR), source.ours(FAIR)
     for name in ("__assign_cfs_rq_runtime", "unthrottle_cfs_rq"):
         fair = edited(fair, (function(fair, name), function(base, name)))
-    fair = edited(fair, ('#include "pairs.h"\n', ""),
+    fair = edited(fair, ('#include "pairs.h"\n', ""), (function(fair, "cfs_rq_ask"), ""),
                   ("sched_feat(SIS_SHALLOW)", "READ_ONCE(live_choice)"),
                   ("#define SLOW_EXIT_US", "static bool live_choice = true;\n#define SLOW_EXIT_US"))
     return {FAIR: fair + glue("choice.c")}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a CPU asks for whose group takes time from a quota: nothing before the quota is used
- * up, and the highest frequency from then on, until it has lasted for 30 s.
+ * up, and all that its clamp allows from then on, until it has lasted for 30 s.
  */
 #define HZ		250
 #include <kunit/test.h>
@@ -14,17 +14,25 @@ typedef s64 ktime_t;
 
 struct cfs_bandwidth { int lock; u64 quota, runtime; unsigned long dry; u8 idle, period_active; };
 struct rq { u32 pairs; };
-struct cfs_rq { struct rq *rq; s64 runtime_remaining; };
+enum { UCLAMP_MIN, UCLAMP_MAX };
+struct task_group { struct { u32 value; } uclamp[2]; };
+struct cfs_rq { struct rq *rq; struct task_group *tg; s64 runtime_remaining; };
 #define rq_of(cfs_rq)		((cfs_rq)->rq)
+#define CONFIG_UCLAMP_TASK_GROUP
+#undef IS_ENABLED
+#define IS_ENABLED(option)	true
+#define static_branch_unlikely(key) (*(key))
 
+static bool sched_pairs_key;
 static unsigned long jiffies;
 
-// FROM kernel/sched/pairs.h: pair_request pair_util
-// FROM kernel/sched/fair.c: __assign_cfs_rq_runtime
+// FROM kernel/sched/pairs.h: pair_util pair_ask
+// FROM kernel/sched/fair.c: cfs_rq_ask __assign_cfs_rq_runtime
 
 static struct cfs_bandwidth group;
 static struct rq rqs[2];
 static struct cfs_rq of[2];
+static struct task_group tg;
 
 static u32 asked(int cpu)
 {
@@ -42,10 +50,12 @@ static bool runs(int cpu, s64 ns)
 static void begins(unsigned long now, u64 quota)
 {
 	jiffies = now;
+	sched_pairs_key = true;
+	tg.uclamp[UCLAMP_MAX].value = SCHED_CAPACITY_SCALE;
 	group = (struct cfs_bandwidth){ .quota = quota, .runtime = quota };
 	for (int cpu = 0; cpu < 2; cpu++) {
 		rqs[cpu].pairs = 0;
-		of[cpu] = (struct cfs_rq){ .rq = &rqs[cpu] };
+		of[cpu] = (struct cfs_rq){ .rq = &rqs[cpu], .tg = &tg };
 	}
 }
 
@@ -82,6 +92,31 @@ static void limit_test(struct kunit *test)
 	}
 }
 
+/* It gets what its clamp allows, and does not take back what another one asked for. */
+static void clamp_test(struct kunit *test)
+{
+	begins(1000, 20 * MSEC);
+	tg.uclamp[UCLAMP_MAX].value = 300;
+	KUNIT_EXPECT_FALSE(test, runs(0, 60 * MSEC));
+	group.runtime = 200 * MSEC;
+	KUNIT_EXPECT_TRUE(test, runs(0, 0));
+	KUNIT_EXPECT_EQ(test, asked(0), 300);
+	pair_ask(&rqs[0].pairs, 500, jiffies);
+	KUNIT_EXPECT_TRUE(test, runs(0, 6 * MSEC));
+	KUNIT_EXPECT_EQ(test, asked(0), 500);
+}
+
+/* With no policy that has schedutil nobody asks. */
+static void other_governor_test(struct kunit *test)
+{
+	begins(1000, 20 * MSEC);
+	sched_pairs_key = false;
+	KUNIT_EXPECT_FALSE(test, runs(0, 60 * MSEC));
+	group.runtime = 200 * MSEC;
+	KUNIT_EXPECT_TRUE(test, runs(0, 0));
+	KUNIT_EXPECT_EQ(test, asked(0), 0);
+}
+
 /* A group without a limit gets what it asks for. */
 static void no_limit_test(struct kunit *test)
 {
@@ -93,6 +128,8 @@ static void no_limit_test(struct kunit *test)
 
 static struct kunit_case limit_cases[] = {
 	KUNIT_CASE(limit_test),
+	KUNIT_CASE(clamp_test),
+	KUNIT_CASE(other_governor_test),
 	KUNIT_CASE(no_limit_test),
 	{}
 };
