@@ -15,7 +15,7 @@ typedef s64 ktime_t;
 struct cfs_bandwidth { int lock; u64 quota, runtime; unsigned long dry; u8 idle, period_active; };
 struct rq { u32 pairs; };
 enum { UCLAMP_MIN, UCLAMP_MAX };
-struct task_group { struct { u32 value; } uclamp[2]; };
+struct task_group { struct { unsigned int value : 11; } uclamp[2]; };
 struct cfs_rq { struct rq *rq; struct task_group *tg; s64 runtime_remaining; };
 #define rq_of(cfs_rq)		((cfs_rq)->rq)
 #define CONFIG_UCLAMP_TASK_GROUP
