@@ -95,7 +95,7 @@ def test_compiler_cache_knows_what_assembler_includes(tmp_path, monkeypatch):
 def test_packages_file_is_sound():
     groups = packages.load()
     assert set(groups) == {"build", "deb", "stick", "qemu", "guest", "test", "cpuwhy", "lint",
-                           "bench", "static", "fuzz"}
+                           "bench", "live", "static", "fuzz"}
     assert all(groups.values())
 
 

@@ -785,8 +785,8 @@ def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
         "tcp-rr", "pipe-io", "service,20", "pool,max") if re.fullmatch(load.takes, word)]
     calls = "; ".join(f'{program}() {{ echo "$*"; }}' for program in (
         "stopwatch", "within", "pgbench", "kernbench", "dbench_once"))
-    stub = (f"{calls}; total() {{ :; }}; lateness() {{ :; }}; pick() {{ :; }}; ranks() {{ :; }}; set -u; "
-            "STEPS=7 TOP=38 SCRIPTS=/; ")
+    stub = (f"{calls}; total() {{ :; }}; lateness() {{ :; }}; pick() {{ :; }}; ranks() {{ :; }}; "
+            "set -u; STEPS=7 TOP=38 SCRIPTS=/; ")
     said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]
     assert all(len(lines) == 1 and "unbound" not in lines[0] and "not set" not in lines[0]
                for lines in said), said
