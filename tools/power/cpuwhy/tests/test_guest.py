@@ -67,7 +67,7 @@ def test_cut_off(part: float, recorded: scripted.Recorded, tmp_path: Path) -> No
 
 def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recorded) -> None:
     """As many entries of each state on each CPU between the marks, which are just outside
-    of the recording; its end may cut the last. The kernel's view of the time includes
+    of the recording; its begin or its end may leave one out. The kernel's view of the time includes
     coming out of the state."""
     begin, end = (recorded.model.mark(n).time_ns for n in (scripted.BEGIN, scripted.END))
     for cpu, uses in result.uses.items():
@@ -81,17 +81,21 @@ def test_idle_times_are_the_models(result: idle.Result, recorded: scripted.Recor
         # The model does not know which loop the kernel polls in.
         ours = {result.name(cpu, index): use for index, use in uses.items()
                 if result.name(cpu, index) != "POLL"}
-        if len(found) == sum(use.usage for use in ours.values()) + 1:
-            found.pop()
-        count = Counter(state for state, _ in found)
-        rested: Counter[str] = Counter()
-        for state, ns in found:
-            rested[state] += ns
-        assert sum(count.values()) > 100
-        assert {name: use.usage for name, use in ours.items()} == count
-        for name, use in ours.items():
-            # Or 1 % of the recording, whose ends are not quite those of the marks.
-            assert rested[name] == pytest.approx(use.time, rel=0.01, abs=result.span[cpu] / 100)
+        assert len(found) > 100
+        more = len(found) - sum(use.usage for use in ours.values())
+        assert more in (0, 1)
+        assert any(agree(one, ours, result.span[cpu]) for one in (
+            [found[1:], found[:-1]] if more else [found])), (cpu, found, ours)
+
+
+def agree(found: list[tuple[str, int]], ours: dict[str, idle.StateUse], span: int) -> bool:
+    rested: Counter[str] = Counter()
+    for state, ns in found:
+        rested[state] += ns
+    # Or 1 % of the recording, whose ends are not quite those of the marks.
+    return ({name: use.usage for name, use in ours.items()} == Counter(s for s, _ in found)
+            and all(rested[name] == pytest.approx(use.time, rel=0.01, abs=span / 100)
+                    for name, use in ours.items()))
 
 
 def test_sysfs_agrees(result: idle.Result) -> None:
