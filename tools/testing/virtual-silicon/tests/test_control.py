@@ -102,7 +102,7 @@ def test_package_state_is_what_turbostat_reads_and_energy_shows(result: Result) 
     asleep_w, awake_w = m.package_w(m.package[0]), m.uncore_w(ratio)
     awake = ((seen.package_j - seen.cores_j) / seen.seconds - asleep_w) / (awake_w - asleep_w)
     asleep_s = (1 - awake) * seen.seconds
-    assert asleep_s > 0.95 * seen.seconds
+    assert asleep_s > 0.9 * seen.seconds
     # turbostat's window is some ms longer, and no CPU sleeps in all of them
     around = table.seconds - seen.seconds
     read_s = table.summary["Pkg%pc6"] / 100 * table.seconds
