@@ -95,7 +95,8 @@ restore()
 	HINT=
 	while read -r began of; do
 		# Hybrids refuse any freq_max, also the one that they have
-		[ "$(cat "$of")" = "$began" ] || hold "$began" "$of" || return
+		[ "${of%/freq_max}" != "$of" ] && [ "$(cat "$of")" = "$began" ] && continue
+		hold "$began" "$of" || return
 	done <$BEGAN
 	[ ! -e $FEATURES ] || cmp -s $FEATURES $BEGAN.features ||
 		for name in $(cat $BEGAN.features); do

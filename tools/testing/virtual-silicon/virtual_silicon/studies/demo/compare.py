@@ -137,7 +137,7 @@ def _ratios(m: Machine, results: dict[str, Result]) -> list[str]:
     true = sysfs.turbo_ratio(m, sysfs.msr_values(results["base"].text("registers")), cores)
     off = [abs((value or 0) - (true or 0)) for value in said]
     verdict = "same" if off[0] == off[1] else "better" if off[1] < off[0] else "worse"
-    return [f"clock taken for the highest, base is 1024, by the registers {true or 'not known'}",
+    return [f"clock taken for the highest, by the registers {true or 'not known'}",
             *(str(value or "off") for value in said), verdict,
             f"the turbo registers, read beside the kernel, say {true} for {said_of} cores"]
 
