@@ -420,7 +420,9 @@ static void look_at_task(int cpu, bool looked)
 {
 	struct rq *rq = &shim_rq[cpu];
 	double util = rq->curr->se.avg.util_avg;
-	double est = rq->curr->se.sum_exec_runtime < 16 * MSEC ? 0 : rq->curr->se.avg.util_est;
+	u64 ran = rq->curr->se.sum_exec_runtime;
+	bool young = ran < 16 * MSEC && ran - rq->curr->se.prev_sum_exec_runtime >= MSEC;
+	double est = young ? 0 : rq->curr->se.avg.util_est;
 	double more = util - est - est * est / 256, left = shim_capacity - util * 5 / 4;
 
 	if (!run.ours || !shim_invariant || shim_scx_enabled ||
@@ -514,6 +516,8 @@ static void new_signals(int cpu)
 			.util_avg = a->util_avg, .util_est = rnd(a->util_avg + 200),
 		};
 		m.running[cpu].se.sum_exec_runtime = rnd(32) * MSEC;
+		m.running[cpu].se.prev_sum_exec_runtime =
+			m.running[cpu].se.sum_exec_runtime * rnd(3) / 2;
 	}
 	if (st.features & PAIRS)
 		rq->pairs = rnd(3) ? walk(rq->pairs, shim_capacity) : 0;

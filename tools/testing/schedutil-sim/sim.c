@@ -30,7 +30,7 @@ struct task {
 	bool timed;		/* ... it takes as long at any frequency */
 	bool throttled;		/* its utilisation stands still, that of its group does not */
 	double util, group, est;
-	u64 ran;
+	u64 ran, began;		/* in all, and when it began to run this time */
 };
 
 static struct {
@@ -80,6 +80,7 @@ static void publish(int cpu)
 			.util_avg = on->util, .util_est = on->est,
 		};
 		m.running[cpu].se.sum_exec_runtime = on->ran;
+		m.running[cpu].se.prev_sum_exec_runtime = on->began;
 	}
 	for (struct task *t = sim.task; t < sim.task + MAX_TASKS; t++) {
 		if (t->cpu != cpu)
@@ -152,6 +153,7 @@ static void task_wake(struct task *t, double work)
 	bool attach = t->fresh;
 
 	t->work = work;
+	t->began = t->ran;
 	t->runnable = true;
 	t->fresh = false;
 	if (shim_rq[t->cpu].curr == &m.idle[t->cpu])

@@ -49,7 +49,7 @@ struct sched_avg { unsigned long util_avg, runnable_avg, util_est; };
 struct sched_class { int dummy; };
 static const struct sched_class fair_sched_class __attribute__((unused));
 struct task_struct {
-	struct { struct sched_avg avg; u64 sum_exec_runtime; } se;
+	struct { struct sched_avg avg; u64 sum_exec_runtime, prev_sum_exec_runtime; } se;
 	const struct sched_class *sched_class;
 	unsigned long nvcsw, nivcsw;
 	unsigned int __state;
