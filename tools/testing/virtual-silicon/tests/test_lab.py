@@ -16,7 +16,8 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import Fail, GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import commands, kernels, picture, plan, results, store, table, variants
+from virtual_silicon.lab import (commands, kernels, pages, picture, plan, results, store, table,
+                                 variants)
 from virtual_silicon.loads import HERE as PROGRAMS
 from virtual_silicon.machine import machine
 
@@ -546,6 +547,12 @@ def test_ratio_and_interval(tmp_path: Path) -> None:
     # What is compared with has no ratio of its own, and 0 none at all
     assert [row.over for row in of if row.key[3] == "base"] == [""]
     assert table.Row(row.key, "changes/s", (0.0, 1.0), "base", (1.0, 1.0)).ratio is None
+
+
+def test_each_load_has_words() -> None:
+    """Documents call no load by its name in the plan."""
+    assert [word for part in PLAN.parts.values() for word in part.loads
+            if pages.label(PLAN.load(word, part.name)[0], word).startswith("`")] == []
 
 
 def test_losers(tmp_path: Path) -> None:

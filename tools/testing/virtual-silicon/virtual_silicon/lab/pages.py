@@ -97,10 +97,13 @@ def medians(rows: Rows, whole: plan.Plan, part: plan.Part, columns: Sequence[str
 def losers(rows: Rows, whole: plan.Plan, references: Sequence[str]) -> str:
     """A row for each load and column, with what it loses of these measures."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
+    called = {(part.name, named(word, part)): label(whole.load(word, part.name)[0], word)
+              for part in whole.parts.values() for word in part.loads}
     for row in table.losers(rows, whole):
         if row.over in references and row.measure in MEASURES and row.interval:
             of = row.interval
-            found.setdefault(row.key, []).append(
+            name, machine, load, column = row.key
+            found.setdefault((name, machine, called[name, load], column), []).append(
                 f"{row.measure} {of.value:.2f} of {row.over} ({of.low:.2f} to {of.high:.2f})")
     return lines(["part", "machine", "load", "column", "loses"],
                  [[*key, "; ".join(said)] for key, said in found.items()])
