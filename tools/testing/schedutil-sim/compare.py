@@ -23,7 +23,7 @@ MIX = ("10%", "30%", "60%", "burst-2", "burst-10", "burst-50", "burst-200")
 RANDOM = ("random", "timed-20", "timed-50", "timed-100", "fixed-20", "fixed-50", "fixed-100",
           "quota-50", "quota-20")
 PLOTS = ("step", "ramp", "noise", "periodic", "migrating")
-INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "pairs", "mix")
+INPUTS = ("fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare", "pairs", "quota", "mix")
 DRIVERS = ("driver=fast", "driver=slow", "driver=perf", "cpus=3")
 #: What `rises` measures, as results/schedutil/model-steps.csv calls it
 TASKS = {"step": "light", "new": "new", "behind 20": "new, 20 ms behind another's burst",

@@ -56,10 +56,11 @@ static const char *const rule_names[] = {
 
 /* What streams may contain; all is "a mix of all" */
 enum feature { RT = 1, DL = 2, IRQ = 4, UCLAMP = 8, SCX = 16, IO = 32, BARE = 64,
-	       PAIRS = 128 };
+	       PAIRS = 128, QUOTA = 256 };
 static const struct { const char *name; unsigned int set; } features[] = {
 	{ "fair", 0 }, { "rt", RT }, { "dl", DL }, { "irq", IRQ }, { "uclamp", UCLAMP },
 	{ "scx", SCX }, { "io", IO }, { "bare", BARE }, { "pairs", PAIRS },
+	{ "quota", QUOTA | UCLAMP },
 	{ "mix", RT | DL | IRQ | UCLAMP | SCX | IO | PAIRS },
 };
 
@@ -81,6 +82,7 @@ static struct {
 	u64 seen[MAX_CPUS];		/* idle_stamp at the last call */
 	bool again;			/* not the first call in this idle time */
 	bool stops[MAX_CPUS];		/* the tick in this idle time */
+	struct { unsigned int util, at; } quota[MAX_CPUS];	/* what it asks for, since when */
 	unsigned long idled, stopped, boosted, changed, due, called_last;	/* numbers of calls */
 	unsigned long since;		/* st.idled when the next two began: */
 	double most;			/* that was needed */
@@ -156,6 +158,12 @@ static bool runs(int cpu) { return shim_rq[cpu].curr != shim_rq[cpu].idle; }
 static u64 busy_for(int cpu) { return clock_of(cpu) - shim_rq[cpu].clock_idle; }
 static double bandwidth(int cpu) { return shim_rq[cpu].dl.running_bw * 1024 >> BW_SHIFT; }
 
+/* Until it expires */
+static unsigned int quota_asks(int cpu)
+{
+	return jiffies - st.quota[cpu].at <= 9 ? st.quota[cpu].util : 0;
+}
+
 static struct need need_of(int cpu)
 {
 	struct rq *rq = &shim_rq[cpu];
@@ -166,6 +174,8 @@ static struct need need_of(int cpu)
 
 	if (run.ours && st.features & PAIRS && !shim_scx_switched_all)
 		fair = fmin2(fmax2(fair, rq->pairs), cap);
+	if (run.ours && st.features & QUOTA && !shim_scx_switched_all)
+		fair = fmin2(fmax2(fair, quota_asks(cpu)), cap);
 	if (shim_scx_enabled)
 		used = rq->scx.cpuperf_target;
 	if (!shim_scx_switched_all)
@@ -521,6 +531,15 @@ static void new_signals(int cpu)
 	}
 	if (st.features & PAIRS)
 		rq->pairs = rnd(3) ? walk(rq->pairs, shim_capacity) : 0;
+	if (st.features & QUOTA && !rnd(4)) {
+		unsigned int util = rnd(2) ? 1024 : 200 + rnd(800);
+
+		if (util >= quota_asks(cpu)) {
+			st.quota[cpu].util = util;
+			st.quota[cpu].at = jiffies;
+			rq->pairs = jiffies * 2048 + util;
+		}
+	}
 	if (st.features & RT)
 		rq->avg_rt.util_avg = rnd(3) ? walk(rq->avg_rt.util_avg, 300) : 0;
 	if (st.features & DL)
@@ -648,6 +667,8 @@ static void pass(u64 ns)
 			}
 		}
 		m.now = next;
+		if (st.features & QUOTA)
+			shim_jiffies = 100 + m.now / (4 * MSEC);
 		thread_runs(0);
 		if (due >= 0)
 			tick(due);
@@ -768,6 +789,7 @@ static void stream(unsigned int number, unsigned int steps)
 	memset(m.running, 0, sizeof(m.running));
 	memset(m.idle, 0, sizeof(m.idle));
 	m.now = 0;
+	shim_jiffies = 0;
 	memset(cpufreq_update_util_data, 0, sizeof(cpufreq_update_util_data));
 	cpufreq_update_util_data[run.cpus] = &other;
 	st.stream = number;
@@ -841,7 +863,7 @@ int main(int argc, char **argv)
 	unsigned int first = 1, streams = 100, steps = 400;
 
 	run.cpus = 1;
-	run.features = features[9].set;
+	run.features = features[10].set;
 	for (int i = 1; i < argc; i++) {
 		char word[16];
 		unsigned int value;

@@ -14,6 +14,7 @@
 #define KHZ_STEP	100000u
 
 long shim_tick_ns = 4 * MSEC;
+u32 shim_jiffies;			/* if it stands still, requests of pairs do not expire */
 int shim_cpu;
 struct rq shim_rq[MAX_CPUS];
 unsigned long shim_freq_scale[MAX_CPUS], shim_capacity = SCHED_CAPACITY_SCALE;

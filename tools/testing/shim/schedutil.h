@@ -99,7 +99,8 @@ extern unsigned long shim_freq_scale[MAX_CPUS], shim_capacity;
 #define current			((struct task_struct *)NULL)
 #define lsub_positive(p, v)	(*(p) -= min(*(p), (v)))
 
-#define jiffies			0U	/* requests of pairs do not expire */
+extern u32 shim_jiffies;
+#define jiffies			shim_jiffies
 #define HZ			250
 
 /* The governor is in use. */

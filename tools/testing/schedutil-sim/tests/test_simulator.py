@@ -49,7 +49,7 @@ def judged(said: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("driver", ["driver=fast", "driver=slow", "driver=perf", "cpus=3"])
 @pytest.mark.parametrize("inputs", ["fair", "rt", "dl", "irq", "uclamp", "scx", "io", "bare",
-                                    "pairs", "mix"])
+                                    "pairs", "quota", "mix"])
 @pytest.mark.parametrize("who", ["base", "ours"])
 def test_oracle(programs: dict[str, Path], who: str, inputs: str, driver: str) -> None:
     """Nothing late, nothing lost, nothing that was not asked for."""
