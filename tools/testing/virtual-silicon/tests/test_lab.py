@@ -782,6 +782,21 @@ def test_words_of_loads(shell: Shell) -> None:
         "-m step -f", "-m new -p 300", "every 0,1,2,3 2 6 20"]
 
 
+def test_limits_of_groups(shell: Shell) -> None:
+    """Each in its turn, with what may be saved up, below a group that has the controller."""
+    groups = shell.root / "sys/fs/cgroup"
+    (groups / "outer").mkdir(parents=True)
+    (shell.root / "proc/mounts").write_text(f"none {groups} cgroup2 rw 0 0\n")
+    said = shell("hold() { echo $1 ${2##*/cgroup/}; }; "
+                 "within outer/one max-20,5-40 cat $CGROUPS/outer/one/cgroup.procs; echo $?")
+    held = [line for line in said if "/" in line]
+    assert held == [f"{value} outer/one/{file}" for value, saved in (
+        ("max", 0), ("20000", 5000), ("40000", 0)) for value, file in (
+        (0, "cpu.max.burst"), (f"{value} 100000", "cpu.max"), (saved, "cpu.max.burst"))]
+    assert [line for line in said if line not in held][1:] == ["0"]
+    assert (groups / "outer/cgroup.subtree_control").read_text() == "+cpu\n"
+
+
 @pytest.mark.parametrize("name", PLAN.loads)
 def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     """Two parameters give two command lines, and none has an unset variable in it."""
@@ -789,9 +804,10 @@ def test_parameter_and_seed_reach_the_load(shell: Shell, name: str) -> None:
     given = [word for word in (
         "", "3", "5", "n=4", "k=2,o=ring", "pipe", "tcp", "step", "new", "work,30", "noise,30",
         "every,6,20,2", "timed,50,200,5", "4,600", "36,300", "poll", "handover", "timer", "signal",
-        "tcp-rr", "pipe-io", "service,20", "pool,max") if re.fullmatch(load.takes, word)]
+        "tcp-rr", "pipe-io", "service,20", "pool,max", "heap,60", "light,none")
+        if re.fullmatch(load.takes, word)]
     calls = "; ".join(f'{program}() {{ echo "$*"; }}' for program in (
-        "stopwatch", "within", "pgbench", "kernbench", "dbench_once"))
+        "stopwatch", "within", "beside", "pgbench", "kernbench", "dbench_once"))
     stub = (f"{calls}; total() {{ :; }}; lateness() {{ :; }}; pick() {{ :; }}; ranks() {{ :; }}; "
             "set -u; STEPS=7 TOP=38 SCRIPTS=/; ")
     said = [shell(f"{stub}N='{one}' SEED=5; {load.run}") for one in given]

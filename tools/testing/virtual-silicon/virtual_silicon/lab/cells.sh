@@ -159,17 +159,52 @@ service()
 	esac
 }
 
-# PERCENT COMMAND...: in a group that may use so much of a CPU in each 100 ms
+# GROUP PERCENT[,SAVED]: of a CPU in each 100 ms, beside what it has saved up
+quota()
+{
+	group=$CGROUPS/$1 burst=0
+	grep -q " $CGROUPS cgroup2 " /proc/mounts || mount -t cgroup2 none $CGROUPS || return
+	echo +cpu >"${group%/*}/cgroup.subtree_control" && mkdir -p "$group" || return
+	case $2 in
+	max)	max=max ;;
+	*,*)	max=${2%,*}000 burst=${2#*,}000 ;;
+	*)	max=${2}000 ;;
+	esac
+	hold 0 "$group/cpu.max.burst" && hold "$max 100000" "$group/cpu.max" &&
+		hold $burst "$group/cpu.max.burst"
+}
+
+# GROUP PERCENT[-PERCENT]... COMMAND...: in a group with that quota, for 3.3 s each
 within()
 {
-	grep -q " $CGROUPS cgroup2 " /proc/mounts || mount -t cgroup2 none $CGROUPS || return
-	echo +cpu >$CGROUPS/cgroup.subtree_control && mkdir -p $CGROUPS/limited || return
+	quota "$1" "${2%%-*}" || return
+	for next in $(echo "$2" | tr - ' ' | cut -s -d ' ' -f 2-); do
+		sleep 3.3
+		quota "$1" "$next" || return
+	done &
+	in=$1
+	shift 2
+	sh -c "echo \$\$ >$CGROUPS/$in/cgroup.procs && exec $*" && wait $!
+}
+
+# KIND,PERCENT SEED: a load, while another one is in its group, in the next one, or on its CPU
+beside()
+{
+	percent=${1#*,}
+	quota limited max || return		# one of them mounts
 	case $1 in
-	max)	hold "max 100000" $CGROUPS/limited/cpu.max ;;
-	*)	hold "${1}000 100000" $CGROUPS/limited/cpu.max ;;
-	esac || return
-	shift
-	sh -c "echo \$\$ >$CGROUPS/limited/cgroup.procs && exec $*"
+	heap,*)		within limited "$percent" vs-load -t 99 -p 400000 -w $((48 / $(nproc))) & ;;
+	nested,*)	quota outer "$percent" || return
+			within outer/other 20 requests 1 150 999 "$2" 6000 & ;;
+	*,none)		within limited max sleep 99 & ;;
+	light,*)	within limited "$percent" vs-load -c 1 -t 99 & ;;
+	esac
+	other=$!
+	case $1 in
+	heap,*)		within limited "$percent" stopwatch requests 16 10 60 "$2" ;;
+	nested,*)	within outer/one 20 stopwatch requests 1 150 250 "$2" 6000 ;;
+	light,*)	stopwatch taskset -c 1 requests 1 100 250 "$2" 4000 ;;
+	esac && kill -9 $other && put 1 $CGROUPS/*/cgroup.kill && wait 2>/dev/null
 }
 
 # Work of all CPUs in 1 s, as vs-load prints it
@@ -250,6 +285,8 @@ cell()
 	# What is left of the last load's utilisation is not to be the next one's, and each
 	# seed meets ticks at another phase.
 	sleep "0.2$(printf %03d $(($3 * 137 % 997)))"
+	# A group remembers that it was throttled.
+	rmdir $CGROUPS/*/*/ $CGROUPS/*/ 2>/dev/null
 	before=$(counters)
 	took=$(eval "$5" 2>&1)
 	status=$?
