@@ -59,8 +59,8 @@ class Computer:
     def __post_init__(self) -> None:
         shutil.copy(IMAGE, self.stick)
         self.disk.write_bytes(random.Random(1).randbytes(16 << 20))
-        for name, kind in zip(FIRMWARE[self.firmware], ("code", "variables")):
-            shutil.copy(OVMF / name, self.out / kind)
+        for name in FIRMWARE[self.firmware]:
+            shutil.copy(OVMF / name, self.out)
 
     @property
     def stick(self) -> Path:
@@ -76,8 +76,10 @@ class Computer:
         subprocess.run(["mcopy", "-i", partition(self.stick), config, "::stick.cfg"], check=True)
 
     def command(self) -> list[str]:
+        names = FIRMWARE[self.firmware]
         c = boot.Config(machine.load("e3-1240-v5"), 2, Path(), paths.qemu(), Path(), self.out,
-                        disk=self.stick, trace=False)
+                        disk=self.stick, trace=False, firmware=None if not names else
+                        (self.out / names[0], self.out / names[1]))
         boot.prepare(c)
         words = boot.machine_options(c)
         at = words.index("-drive")
@@ -91,12 +93,6 @@ class Computer:
             "-smbios", f"type=2,serial={SERIAL},asset={OWNER}",
             "-smbios", f"type=17,serial={MEMORY}"]
         words[words.index("-m") + 1] = "2048"
-        if FIRMWARE[self.firmware]:
-            words[words.index("q35")] = "q35,smm=on"
-            for name, more in (("code", ",readonly=on"), ("variables", "")):
-                words += ["-drive", f"file={self.out / name},format=raw,if=pflash{more}"]
-        if self.firmware == "Secure Boot":
-            words += ["-global", "driver=cfi.pflash01,property=secure,value=on"]
         return [*words, "-device", "VGA", "-serial", f"file:{self.out / 'console.log'}"]
 
     @contextmanager

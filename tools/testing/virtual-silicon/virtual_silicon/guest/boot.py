@@ -64,6 +64,7 @@ class Config:
     faults: Path | None = None	# what is to break, and when
     qmp: Path | None = None	# control socket, see qmp.py
     disk: Path | None = None	# with a boot loader, in place of the kernel; is written to
+    firmware: tuple[Path, Path] | None = None	# of UEFI: code, and variables, which it writes
     limits: Limits = Limits()
 
 
@@ -153,14 +154,25 @@ def _boot_options(c: Config) -> list[str]:
             "-append", kernel_command_line(c)]
 
 
+def _firmware_options(c: Config) -> list[str]:
+    if not c.firmware:
+        return []
+    code, variables = c.firmware
+    # With Secure Boot only the firmware itself writes its variables.
+    secure = ["-global", "driver=cfi.pflash01,property=secure,value=on"]
+    return ["-drive", f"file={_escape(str(code))},format=raw,if=pflash,readonly=on",
+            "-drive", f"file={_escape(str(variables))},format=raw,if=pflash",
+            *secure * ("secboot" in code.name)]
+
+
 def machine_options(c: Config) -> list[str]:
     """Everything but where the serial ports go."""
     return [
         str(c.qemu), *cpu_options(c.machine, c.cpus, c.mode, c.rtc), *_model_options(c),
-        "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-m", str(MEMORY_MIB),
+        "-M", "q35,smm=on" if c.firmware else "q35",
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", str(MEMORY_MIB),
         "-acpitable", f"file={_escape(str(c.out / 'ssdt.aml'))}",
-        *_boot_options(c),
+        *_boot_options(c), *_firmware_options(c),
         *(["-qmp", f"unix:{_escape(str(c.qmp))},server=on,wait=off"] if c.qmp else []),
     ]
 
