@@ -220,7 +220,10 @@ def live() -> None:
 
 def live_test() -> int:
     from .check import live_guest
-    return testrun.run([("live", live_guest.switches), ("live figures", live_guest.figures)])
+    return testrun.run([("live", live_guest.switches), ("live, busy", live_guest.loaded),
+                        ("live, lockdown", live_guest.refused),
+                        ("live, Secure Boot", live_guest.secure),
+                        ("live figures", live_guest.figures)])
 
 
 def may_live() -> None:

@@ -12,6 +12,7 @@ from virtual_silicon.errors import Fail
 pytest.importorskip("elftools")
 
 from ..check import live as check  # noqa: E402
+from ..check import live_guest as guests  # noqa: E402
 from ..compile import live as build  # noqa: E402
 from ..patchqueue import live as parts  # noqa: E402
 
@@ -202,3 +203,12 @@ def test_edits_and_functions():
     for old in ("f(", "nothing"):
         with pytest.raises(Fail, match="not once"):
             parts.edited(text, (old, ""))
+
+
+def test_a_switch_that_fails_or_that_is_missing_is_found():
+    good = "took on 1.0 2.5\ntook off 3.0 4.0\nteo: off\ntaint: 0 (and so on)"
+    assert guests.took(good, 2) == (["1 times on: median 1.50 s, longest 1.50 s",
+                                     "1 times off: median 1.00 s, longest 1.00 s"], [])
+    for planted, wanted in (("failed: round 3, on teo", 2), ("teo: switching off", 2),
+                            ("[ 9.1] WARNING: CPU: 0", 2), ("teo: off", 3)):
+        assert len(guests.took(f"{good}\n{planted}", wanted)[1]) == 1
