@@ -161,6 +161,32 @@ def test_too_many_cpus_start_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+#: An emulator whose guest's port is emptied when the console is opened, and then has a shell.
+SHELL = """
+for word; do case $word in file:*results.log) RESULTS=${word#file:} ;; esac; done
+timeout 0.5 cat >/dev/null
+echo vs:ready 1 >$RESULTS
+sh -c "$(head -c 25)" >"${RESULTS%/*}/said" 2>&1
+echo vs:exit $? >>$RESULTS
+"""
+
+
+def test_a_shell_gets_what_was_typed_before(tmp_path: Path) -> None:
+    """All of it, and its exit status is the shell's."""
+    c = config(tmp_path, "")
+    c.qemu.write_text(f"#!/bin/sh\n{SHELL}")
+    out, into = os.pipe()
+    os.write(into, b"echo first\necho b\nexit 3")
+    os.close(into)
+    before = os.dup(0)
+    os.dup2(out, 0)
+    try:
+        assert boot.interactive(c) == 3
+    finally:
+        os.dup2(before, 0)
+    assert (c.out / "said").read_text() == "first\nb\n"
+
+
 def interrupted(words: list[str], out: Path, number: signal.Signals) -> int:
     """Exit status of Python with @words, which gets the signal once its guest runs."""
     with subprocess.Popen([sys.executable, *words], cwd=paths.SILICON,

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import re
 import signal
 import subprocess
+import termios
+import threading
 import time
-from collections.abc import Callable
+import tty
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -368,16 +372,63 @@ def _read_report(path: Path) -> dict[str, Any]:
         raise GuestError(f"the model's report {path} is damaged: {error}") from error
 
 
-def interactive(c: Config) -> int:
-    """The guest's console on this terminal; the emulator's exit status."""
-    prepare(c)
-    command = machine_options(c) + ["-chardev", "stdio,id=console,signal=off",
-                                    "-serial", "chardev:console"]
-    process = start(command)
+def _ready(log: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Once init has opened the console, which empties its port; not if the emulator ends."""
+    while process.poll() is None:
+        if log.exists() and "vs:ready" in log.read_text(errors="replace"):
+            return True
+        time.sleep(POLL_S)
+    return False
+
+
+def _feed(process: subprocess.Popen[bytes], log: Path) -> None:
+    """What is typed, or piped and then ctrl-D, goes to the guest's console."""
+    assert process.stdin
     try:
-        return process.wait()
+        if _ready(log, process):
+            while data := os.read(0, 4096):
+                process.stdin.write(data)
+                process.stdin.flush()
+            process.stdin.write(b"\n")
+            # One that comes while a command runs is none for the shell.
+            while process.poll() is None:
+                process.stdin.write(b"\x04")
+                process.stdin.flush()
+                time.sleep(0.5)
+    except OSError:
+        pass	# the guest is off
+
+
+@contextlib.contextmanager
+def _raw() -> Iterator[None]:
+    """A terminal gives each key to the guest, ctrl-C too."""
+    if not os.isatty(0):
+        yield
+        return
+    before = termios.tcgetattr(0)
+    tty.setraw(0, termios.TCSANOW)	# what was typed before stays
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def interactive(c: Config) -> int:
+    """The guest's console on this terminal; the job's exit status, or the emulator's."""
+    prepare(c)
+    results = c.out / "results.log"
+    command = machine_options(c) + ["-chardev", "stdio,id=console,signal=off",
+                                    "-serial", "chardev:console", "-serial", f"file:{results}"]
+    process = start(command, stdin=subprocess.PIPE)
+    try:
+        with _raw():
+            threading.Thread(target=_feed, args=(process, results), daemon=True).start()
+            code = process.wait()
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
         (c.out / "initrd").unlink()
+    answer = Answer()
+    answer.feed(results.read_text(errors="replace") if results.exists() else "")
+    return code if answer.exit is None else answer.exit

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 
@@ -36,7 +37,9 @@ def shell(args: argparse.Namespace) -> int:
               f"exec setsid -c {command} </dev/console >/dev/console 2>&1\n")
     c = options.config(args, initramfs.job({"run": script.encode()}),
                 f"{boot.KERNEL_ARGS} quiet loglevel=4", True)
-    return boot.interactive(c)
+    status = boot.interactive(c)
+    # Who has typed commands has seen what became of them.
+    return 0 if os.isatty(0) and not args.cmd else status
 
 
 def fault(args: argparse.Namespace) -> int:
