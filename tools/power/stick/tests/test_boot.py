@@ -3,6 +3,7 @@
 with a disk of its own. All need minutes."""
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -15,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from stick import medium, plan
+from stick import medium, plan, report
 from virtual_silicon import paths
 from virtual_silicon.errors import MissingError
-from virtual_silicon.guest import boot
+from virtual_silicon.guest import boot, qmp
 from virtual_silicon.machine import machine
 
 IMAGE = paths.BUILD / "stick/x86-dvfs-stick.img"
@@ -78,8 +79,8 @@ class Computer:
     def command(self) -> list[str]:
         names = FIRMWARE[self.firmware]
         c = boot.Config(machine.load("e3-1240-v5"), 2, Path(), paths.qemu(), Path(), self.out,
-                        disk=self.stick, trace=False, firmware=None if not names else
-                        (self.out / names[0], self.out / names[1]))
+                        disk=self.stick, trace=False, qmp=self.out / "qmp",
+                        firmware=(self.out / names[0], self.out / names[1]) if names else None)
         boot.prepare(c)
         words = boot.machine_options(c)
         at = words.index("-drive")
@@ -107,6 +108,15 @@ class Computer:
     def console(self) -> str:
         path = self.out / "console.log"
         return path.read_text(errors="replace") if path.exists() else ""
+
+    def screen(self) -> list[str]:
+        """Of BIOS: the last 25 rows of the card's text, in which Linux moves on to scroll."""
+        with qmp.Monitor(self.out / "qmp") as monitor:
+            monitor.execute("pmemsave", val=0xb8000, size=0x8000, filename=str(self.out / "vga"))
+        text = (self.out / "vga").read_bytes()[::2].decode("cp437")
+        rows = [text[at:at + 80].rstrip("\0 ") for at in range(0, len(text), 80)]
+        last = max((n for n, row in enumerate(rows) if row), default=0)
+        return rows[max(0, last - 24):last + 1]
 
     def wait(self, process: subprocess.Popen[bytes], wanted: str) -> None:
         """Until the console has a pattern."""
@@ -167,6 +177,35 @@ def test_compare_from_usb(computer: Computer) -> None:
     for path in compared.iterdir():
         said = path.read_text().lower()
         assert [secret for secret in SECRETS if secret.lower() in said] == [], path.name
+
+
+@pytest.mark.parametrize("computer", ["BIOS"], indirect=True)
+def test_the_last_screen(computer: Computer) -> None:
+    """As the card shows it: the whole table, its code, what to do, and no error. A minute, for all
+    runs are on the stick."""
+    store = plan.Store(computer.out, "compare-01")
+    store.root.mkdir()
+    made = plan.Plan(1, loads=LOADS)
+    medium.write(store.root / "plan.txt", made.text())
+    medium.write(store.root / "probe.txt", "# A CPU, Linux 6.12.117.\n")
+    for n, kernel in enumerate(made.order(), 1):
+        medium.write(store.run(n), json.dumps({"number": n, "kernel": kernel, "cells": [
+            {"load": load, "parameter": 1, "performance": 100 + n, "per watt": n}
+            for load in LOADS]}) + "\n")
+    subprocess.run(["mcopy", "-s", "-i", partition(computer.stick), store.root, "::"], check=True)
+    computer.insert("")
+    with computer.on() as process:
+        computer.wait(process, "its code is")
+        end = time.monotonic() + 20
+        while not (shown := computer.screen()) or "press Enter" not in shown[-1]:
+            assert time.monotonic() < end, "\n".join(shown)
+            time.sleep(0.5)
+    print("\n".join(shown))
+    text = medium.read(computer.compared() / "report.txt")
+    assert text and any(report.code(text) in row for row in shown)
+    for load in LOADS:
+        assert len([row for row in shown if row.startswith(load)]) == 2
+    assert not [row for row in shown if "not found" in row or "BusyBox" in row]
 
 
 @pytest.mark.parametrize("computer", ["BIOS"], indirect=True)
