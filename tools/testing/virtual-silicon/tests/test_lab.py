@@ -16,17 +16,8 @@ import pytest
 from virtual_silicon import paths
 from virtual_silicon.errors import Fail, GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import (
-    commands,
-    kernels,
-    pages,
-    picture,
-    plan,
-    results,
-    store,
-    table,
-    variants,
-)
+from virtual_silicon.lab import (commands, kernels, pages, picture, plan, results, store, table,
+                                 variants)
 from virtual_silicon.loads import HERE as PROGRAMS
 from virtual_silicon.machine import machine
 
