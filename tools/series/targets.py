@@ -173,6 +173,19 @@ def chosen_tests() -> dict[str, Callable[[], testrun.Count]]:
     return {name: rows[name] for name in proc.chosen("TESTS", rows)}
 
 
+#: What these rows need; the others all of it, for their guests.
+_ENOUGH: dict[str, Sequence[Callable[[], object]]] = {
+    "lint": (), "units": (linux,), "schedutil": (linux,), "fuzz": (linux,), "checkpatch": (linux,),
+    "replay": (linux, governors)}
+
+
+def for_tests() -> None:
+    every = (patched, of_base, selftests, governors, qemu.build)
+    for need in dict.fromkeys(need for name in chosen_tests()
+                              for need in _ENOUGH.get(name, every)):
+        need()
+
+
 def test() -> int:
     say(results.behind())
     return testrun.run(list(chosen_tests().items()))
@@ -276,7 +289,7 @@ def show_help() -> None:
   PART=     parts of bench or figures, in tools/testing/virtual-silicon/virtual_silicon/lab/plans
   BASE=     point release of the base, or a newer kernel: 7.3
   KSRC=     tarball or directory of the base instead
-  TESTS=    rows of test: units, fuzz, lint, ... (all); TESTS=? names them
+  TESTS=    rows of test: units, fuzz, lint, ... (all); TESTS='?' names them
   MUTANTS=  subsystems, of tools/testing/mutants
   CONFIGS=  rows of tools/series/check/configs.toml, or of bisect: all, 32bit, none, clang, arm64
   TREE=     kernel trees, NAME=path or 7.3, whose idle governors join in replay
@@ -298,8 +311,7 @@ TARGETS = {
     "base-run": _guest("the same as run with the unpatched base kernel", "run", "base"),
     "test": Target("all tests; the last line counts them",
                    "build qemu guest test lint cpuwhy bench deb",
-                   [patched, of_base, selftests, governors, qemu.build],
-                   test, may_test, newer=True),
+                   [for_tests], test, may_test, newer=True),
     "bench": Target("loads on kernels, compared (PART=): build/lab; without PART published tables",
                     "build qemu guest bench",
                     [patched, of_base, stock.kernels_of_columns, qemu.build],
@@ -340,7 +352,7 @@ TARGETS = {
     "qemu": Target("build/out/qemu/qemu-system-x86_64", "build qemu", [qemu.build],
                    newer=True),
     "replay": Target("build/replay/governor-replay: idle governors on recorded traces", "build",
-                     [governors], newer=True),
+                     [governors], first=replay.others, newer=True),
     "tree": Target("build/linux: git tree, the base and one commit per patch", "build", [linux],
                    newer=True),
     "port": Target("what becomes of each commit on another kernel (BASE=): build/VERSION/port.txt",

@@ -44,6 +44,14 @@ def build(chosen: base.Base) -> None:
                     paths.LOG / "replay.log", what="replay")
 
 
+def others() -> None:
+    """Refuses a TREE= that is none, before anything is compiled."""
+    for word in os.environ.get("TREE", "").split():
+        path = (paths.TOP / word.rpartition("=")[2]).resolve()
+        if not re.fullmatch(r"\d+\.\d+", word) and not (path / OF_BASE[0]).is_dir():
+            raise Fail(f"TREE={word}: {path} is no kernel tree, with {OF_BASE[0]}", code=2)
+
+
 def trees() -> str:
     """Relative paths are from where make was called, not from where it goes."""
     words = []

@@ -387,6 +387,28 @@ def test_some_tests(monkeypatch):
     assert ran == ["fuzz", "build-scripts"]
 
 
+@pytest.mark.parametrize("rows, built", [
+    ("lint", []), ("units fuzz", ["linux"]), ("units stick", ["linux", "patched"])])
+def test_some_tests_need_no_kernel(monkeypatch, rows, built):
+    done: list[str] = []
+    monkeypatch.setattr(targets, "_ENOUGH", {
+        name: tuple((lambda: done.append("linux"),)[:len(needs)])
+        for name, needs in targets._ENOUGH.items()})
+    for name in ("of_base", "selftests", "governors"):
+        monkeypatch.setattr(targets, name, lambda: None)
+    monkeypatch.setattr(targets.qemu, "build", lambda: None)
+    monkeypatch.setattr(targets, "patched", lambda: done.append("patched"))
+    monkeypatch.setenv("TESTS", rows)
+    targets.for_tests()
+    assert sorted(set(done)) == built
+
+
+def test_a_tree_that_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("TREE", f"7.3 mine={tmp_path}")
+    with pytest.raises(Fail, match="is no kernel tree, with drivers/cpuidle/governors"):
+        targets.TARGETS["replay"].first()
+
+
 @contextmanager
 def has(directory):
     """Another process runs guests there."""
