@@ -65,7 +65,7 @@ under() {
 	kill -0 $load || cat /tmp/load; kill -9 -$load; sleep 0.5
 }
 under hackbench hackbench -g 1 -l 1000000
-under stress-ng stress-ng --cpu 4 --switch 2 --fork 2 --vm 1 --vm-bytes 16M
+under stress-ng stress-ng --cpu 4 --cpu-method int64 --switch 2 --fork 2 --vm 1 --vm-bytes 16M
 sh /usr/lib/vs/kernbench.sh new 1 16
 under gcc sh -c 'while :; do sh /usr/lib/vs/kernbench.sh make 4; done'
 $live status; clean
