@@ -34,7 +34,8 @@ endif
 # The interpreter that apt's packages are for; any other from 3.11 on that has those of
 # pyproject.toml: make PYTHON=...
 PYTHON := /usr/bin/python3
-PACKAGES := $(CURDIR)/tools:$(CURDIR)/tools/testing/virtual-silicon
+TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+PACKAGES := $(TOP)/tools:$(TOP)/tools/testing/virtual-silicon
 
 $(TARGETS): python
 	@PYTHONPATH="$(PACKAGES)" $(PYTHON) -m series $@

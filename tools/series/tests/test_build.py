@@ -336,6 +336,12 @@ def test_bad_requests_are_refused_at_once(goal, said):
     assert re.search(said, done.stderr)
 
 
+def test_help_from_anywhere(tmp_path):
+    done = subprocess.run(["make", "-s", "-f", paths.TOP / "Makefile", "help"], cwd=tmp_path,
+                          capture_output=True, text=True, env=proc.environment())
+    assert "make run " in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("name", ["a clone", "a:clone"])
 def test_a_path_that_the_kernel_refuses(name, tmp_path):
     (tmp_path / name).mkdir()
