@@ -8,16 +8,27 @@ import argparse
 import dataclasses
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from virtual_silicon import paths
+from virtual_silicon.__main__ import main
 from virtual_silicon.errors import Fail, GuestError, UsageError
 from virtual_silicon.guest import boot, initramfs, pool
-from virtual_silicon.lab import (commands, kernels, pages, picture, plan, results, store, table,
-                                 variants)
+from virtual_silicon.lab import (
+    commands,
+    kernels,
+    pages,
+    picture,
+    plan,
+    results,
+    store,
+    table,
+    variants,
+)
 from virtual_silicon.loads import HERE as PROGRAMS
 from virtual_silicon.machine import machine
 
@@ -592,6 +603,17 @@ def test_what_is_chosen(tmp_path: Path) -> None:
             commands.chosen(whole, words)
 
 
+def test_chosen_loads_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    """On the screen, as documents have them."""
+    monkeypatch.setattr(sys, "argv", [
+        "virtual-silicon", "lab", "first", "--loads", "paced:tcp", "--columns", "base,ours",
+        f"--samples={results.DIR / 'samples.csv'}", f"--out={tmp_path}"])
+    main()
+    assert re.search(r"^\| paced round trips, TCP, us \| \d\S*; \d\S* \| \d\S*; \d\S* \|$",
+                     capsys.readouterr().out, re.M)
+
+
 def test_other_kernels(tmp_path: Path) -> None:
     whole = tiny(tmp_path)
     found = commands.booted(whole, options(kernel=[("ours", "a/bzImage")], append="nosmt"))
@@ -790,8 +812,8 @@ def test_limits_of_groups(shell: Shell) -> None:
     said = shell("hold() { echo $1 ${2##*/cgroup/}; }; "
                  "within outer/one max-20,5-40 cat $CGROUPS/outer/one/cgroup.procs; echo $?")
     held = [line for line in said if "/" in line]
-    assert held == [f"{value} outer/one/{file}" for value, saved in (
-        ("max", 0), ("20000", 5000), ("40000", 0)) for value, file in (
+    assert held == [f"{wrote} outer/one/{file}" for value, saved in (
+        ("max", 0), ("20000", 5000), ("40000", 0)) for wrote, file in (
         (0, "cpu.max.burst"), (f"{value} 100000", "cpu.max"), (saved, "cpu.max.burst"))]
     assert [line for line in said if line not in held][1:] == ["0"]
     assert (groups / "outer/cgroup.subtree_control").read_text() == "+cpu\n"

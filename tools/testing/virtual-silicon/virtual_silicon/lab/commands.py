@@ -196,6 +196,9 @@ def command(args: argparse.Namespace) -> int:
         published.write(rows, wanted, results.DIR if args.results else args.out)
     for part in wanted.parts.values() if args.picture else ():
         picture.draw(rows, part, args.picture)
+    for part in wanted.parts.values() if args.loads else ():
+        print("\nmedians of result and mJ\n" + pages.medians(
+            rows, wanted, part, part.columns, part.loads, pages.MEASURES))
     wrong = [*(f"FAILED {text}" for text in found.failed),
              *(f"HOLDS NO LONGER {text}" for text in table.broken(rows, wanted))]
     print("\n".join([*wrong, f"{len(found.samples)} of {len(cells)} cells, "
