@@ -19,17 +19,19 @@ static s64 pair_since(struct task_struct *p, struct rq *rq)
  */
 void __sched_pair_wake(struct rq *rq, struct task_struct *p)
 {
-	u64 ran = current->se.sum_exec_runtime - current->se.prev_sum_exec_runtime;
+	/* Another CPU may account for current meanwhile. */
+	u64 ran = data_race(current->se.sum_exec_runtime - current->se.prev_sum_exec_runtime);
 	u32 need;
 
 	if (in_hardirq() || this_cpu_read(softirq_interrupts) || is_idle_task(current))
 		return;
-	current->pair_woke = p->pid;
-	if ((p->pair_woke != current->pid && p->se.exec_start) ||
+	/* @p may be on its way to sleep on another CPU. */
+	WRITE_ONCE(current->pair_woke, p->pid);
+	if ((READ_ONCE(p->pair_woke) != current->pid && data_race(p->se.exec_start)) ||
 	    p->sched_class != &fair_sched_class ||
 	    2 * pair_since(p, task_rq(p)) < (s64)(pair_since(current, this_rq()) + ran))
 		return;
-	need = pair_need(READ_ONCE(current->se.avg.util_avg), p->se.avg.util_avg,
+	need = pair_need(READ_ONCE(current->se.avg.util_avg), READ_ONCE(p->se.avg.util_avg),
 			 READ_ONCE(rq->cfs.avg.util_avg),
 			 cap_scale(arch_scale_cpu_capacity(cpu_of(rq)),
 				   /* That CPU's tick may store it meanwhile. */
