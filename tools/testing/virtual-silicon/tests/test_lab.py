@@ -408,6 +408,7 @@ def test_samples_are_kept_as_they_are(tmp_path: Path) -> None:
     store.save(samples, file)
     assert store.saved(cells, file) == store.Measured(samples)
     fewer = store.saved(cells[1:], file)
+    assert not store.saved(cells[1:], file, cells).failed
     assert fewer.samples == samples[1:]
     assert fewer.failed == [f"{file}: one/sapphire-rapids/turns:1/base, seed 1: not in the plan"]
     store.save(samples[1:], file)

@@ -213,17 +213,18 @@ def save(samples: Sequence[Sample], file: Path) -> None:
         for sample in samples], "A row per cell: what was measured; lab/README.md says what.")
 
 
-def saved(cells: Iterable[Cell], file: Path) -> Measured:
-    """Of these cells what is in the file, which has no others of their parts."""
+def saved(cells: Iterable[Cell], file: Path, besides: Iterable[Cell] = ()) -> Measured:
+    """Of these cells what is in the file, which has no others of their parts but @besides."""
     todo: dict[tuple[str, ...], Cell] = {(*cell.key, str(cell.seed)): cell for cell in cells}
     parts = {key[0] for key in todo}
+    known = {(*cell.key, str(cell.seed)) for cell in besides}
     out = Measured()
     for row in read_csv(file):
         *key, made = (row.pop(name) for name in SAMPLE)
         if cell := todo.pop(tuple(key), None):
             out.samples.append(Sample(cell, {name: float(value) for name, value in row.items()
                                              if value}, made))
-        elif key[0] in parts:
+        elif key[0] in parts and tuple(key) not in known:
             out.failed.append(f"{file}: {'/'.join(key[:4])}, seed {key[4]}: not in the plan")
     out.failed += [f"{cell}: not in {file}" for cell in todo.values()]
     return out
