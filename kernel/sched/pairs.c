@@ -25,8 +25,8 @@ void __sched_pair_wake(struct rq *rq, struct task_struct *p)
 
 	if (in_hardirq() || this_cpu_read(softirq_interrupts) || is_idle_task(current))
 		return;
-	/* @p may be on its way to sleep on another CPU. */
 	WRITE_ONCE(current->pair_woke, p->pid);
+	/* @p may be on its way to sleep on another CPU. */
 	if ((READ_ONCE(p->pair_woke) != current->pid && data_race(p->se.exec_start)) ||
 	    p->sched_class != &fair_sched_class ||
 	    2 * pair_since(p, task_rq(p)) < (s64)(pair_since(current, this_rq()) + ran))

@@ -176,8 +176,8 @@ def command(args: argparse.Namespace) -> int:
     cells = [cell for cell in plan.cells(wanted, list(wanted.parts))
              if not args.kernels or cell.column.kernel in args.kernels]
     if args.samples:
-        found = store.saved(cells, args.samples,
-                            plan.cells(whole, [name for name in wanted.parts if name in whole.parts]))
+        parts = [name for name in wanted.parts if name in whole.parts]
+        found = store.saved(cells, args.samples, plan.cells(whole, parts))
     else:
         found = store.measure(cells, wanted, args.out, paths.qemu(args.qemu), args.jobs, args.kept,
                               results.kept(whole, tier) if args.results else ())
