@@ -236,6 +236,7 @@ def live_test() -> int:
     return testrun.run([("live", live_guest.switches), ("live, busy", live_guest.loaded),
                         ("live, lockdown", live_guest.refused),
                         ("live, Secure Boot", live_guest.secure),
+                        ("live, compare", live_guest.compared),
                         ("live figures", live_guest.figures)])
 
 

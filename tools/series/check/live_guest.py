@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from virtual_silicon.errors import Fail
-from virtual_silicon.guest import boot, distribution, initramfs
+from virtual_silicon.guest import boot, distribution, initramfs, python
 from virtual_silicon.guest.job import Job
 from virtual_silicon.guest.pool import Guest, Guests
 from virtual_silicon.lab import plan, store
@@ -78,6 +78,10 @@ SIGNED = (("shim-signed", "usr/lib/shim/shimx64.efi.signed", "BOOTX64.EFI"),
 OFF = "$live off; [ $(cat $CPU/cpuidle/current_governor) = menu ] && clean"
 REFUSED = """mount -t securityfs s /sys/kernel/security; $live on
 ls -d /sys/module/x86_dvfs_* 2>/dev/null"""
+COMPARED = """governors schedutil; handovers >/tmp/steps; ln -s $live /usr/bin/x86-dvfs-live
+cd /job && python3 -S -m cpuwhy compare --blocks 8 --seconds 1 --warm-up 0.3 \\
+	--number '^([0-9.]+)' -- sh -c 'handovers -c $(cat /tmp/steps) -n 16 -w 20 -s 0.1 -S 1'
+$live status; clean"""
 LOCKED = ("x86-dvfs-live: lockdown (Secure Boot) refuses modules that are not signed; nothing was"
           " changed")
 
@@ -198,6 +202,18 @@ def secure() -> Count:
     said = answer.text("step")
     good = said == LOCKED and "Secure boot enabled" in answer.console
     return Count(int(good), 0, [f"Secure Boot: {said}"] * (not good))
+
+
+def compared() -> Count:
+    """cpuwhy compare with its own settings, off and on: hand-overs are better, as its text says."""
+    release = releases()[0]
+    of, out = guest(release, release, COMPARED), paths.BUILD / "live-test/compared"
+    of.job.files.update({f"cpuwhy/{path.name}": path.read_bytes()
+                         for path in (paths.CPUWHY).glob("*.py")})
+    said = pool("compared", [*RECIPE, *python.items(out)]).answer(of).text("step")
+    good = re.search(r"^verdict +better$", said, re.M)
+    say(f"live: {release}: compare\n{said}")
+    return Count(int(bool(good)), 0, [f"compare: {said}"] * (not good))
 
 
 def columns(release: str) -> plan.Plan:
