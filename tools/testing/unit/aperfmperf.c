@@ -57,7 +57,8 @@ static void tick(u64 acnt, u64 mcnt)
 
 static void boot(void)
 {
-	counters[0] = counters[1] = jiffies = told = 0;
+	counters[0] = counters[1] = 1;
+	jiffies = told = 0;
 	arch_freq_scale = 1024;
 	cpu_samples = (struct aperfmperf){};
 	init_counter_refs(NULL);
@@ -114,6 +115,26 @@ static void a_bad_sample_costs_one(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, arch_freq_scale, 269);
 		KUNIT_EXPECT_EQ(test, cpu_samples.mcnt, TICK);
 	}
+}
+
+/* A read that fails gives 0. What MPERF has counted since boot is no sample. */
+static void a_failed_read_costs_two(struct kunit *test)
+{
+	u64 before;
+
+	boot();
+	tick(1000 * TICK, 1000 * TICK);
+	before = counters[MSR_IA32_MPERF];
+	for (int i = 1; i < 4; i++) {
+		tick(TICK / 2, -counters[MSR_IA32_MPERF]);
+		KUNIT_EXPECT_EQ(test, arch_freq_scale, 1024);
+		KUNIT_EXPECT_EQ(test, cpu_samples.skipped, i);
+	}
+	tick(TICK / 2, before + 4 * TICK);
+	KUNIT_EXPECT_EQ(test, arch_freq_scale, 1024);
+	KUNIT_EXPECT_EQ(test, cpu_samples.skipped, 4);
+	tick(TICK / 2, TICK);
+	KUNIT_EXPECT_EQ(test, arch_freq_scale, 269);
 }
 
 /* The rest: as of any CPUs */
@@ -297,6 +318,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(no_sample_sets_a_scale_of_0),
 	KUNIT_CASE(a_counter_that_crawls_is_found),
 	KUNIT_CASE(a_bad_sample_costs_one),
+	KUNIT_CASE(a_failed_read_costs_two),
 	KUNIT_CASE(firmware_that_says_0_sets_nothing),
 	KUNIT_CASE(firmware_may_say_any_number),
 	KUNIT_CASE(what_each_word_is),
